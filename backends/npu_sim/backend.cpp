@@ -86,7 +86,9 @@ public:
                                   configuration_.scratchpadBytes(), " bytes, of which ", reserved,
                                   " are the compiler's"));
     nameDevice("NPU " + configuration_.name);
-    capacity_ = {static_cast<uint64_t>(configuration_[npu::key::kDramBytes]),
+    // Core sees one memory; what lies where, and whether it fits there, is the compiler's.
+    const int64_t second = configuration_.hasSecond() ? configuration_[npu::key::kSecondBytes] : 0;
+    capacity_ = {static_cast<uint64_t>(configuration_[npu::key::kDramBytes] + second),
                  static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved)};
     space("dram", CDL_SPACE_HOST_MAPPED, capacity_[0], 64);
     space("scratchpad", CDL_SPACE_LOCAL, capacity_[1], 64);
@@ -194,6 +196,9 @@ private:
     if (run_.isRtl || run_.fidelity == npu::Fidelity::kExact)
       if (const npu::Outcome bad =
               npu::needHardware(configuration_, "engine=func, fast and accurate are the model's"))
+        return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("engine=", engine, ": ", bad->message));
+    if (run_.isSystemc)
+      if (const npu::Outcome bad = npu::needOneMemory(configuration_, "SystemC's NPU has"))
         return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("engine=", engine, ": ", bad->message));
     run_.hasData = options().get("data") == "on";
     if (!run_.hasData && (run_.isSystemc || run_.isRtl))

@@ -5,6 +5,8 @@
 #include "lower/lowering.hpp"
 #include "lower/widening.hpp"
 
+#include "simulator/timing/placement.h"
+
 #include <algorithm>
 
 namespace npu_sim {
@@ -103,6 +105,21 @@ uint32_t lower(LoweringState& l, uint32_t i) {
   }
 }
 
+/// Refuses what the memories do not hold, where there are two: what of one is too large is often
+/// what the other has room for.
+void needRoom(const npu::Configuration& configuration, const npu::Binary& binary) {
+  if (!configuration.hasSecond()) return;
+  const auto need = [&](const char* memory, int key, uint64_t bytes) {
+    if (bytes > static_cast<uint64_t>(configuration[key]))
+      throw Refusal{CDL_REASON_MEMORY,
+                    cdl::text(memory, ".bytes is ", configuration[key], ", the program needs ",
+                              bytes, " there with second.holds = ",
+                              configuration.valueText(npu::key::kSecondHolds))};
+  };
+  need("second", npu::key::kSecondBytes, npu::secondEnd(configuration, binary));
+  need("dram", npu::key::kDramBytes, npu::placementOf(configuration, binary).end);
+}
+
 } // namespace
 
 int64_t reservedBytes(const npu::Configuration& configuration) {
@@ -148,6 +165,8 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     Layout layout = image.takeLayout();
     binary.regions = std::move(layout.regions);
     binary.constants = std::move(layout.constants);
+    at = 0; // what follows is of no instruction
+    needRoom(configuration, binary);
     compiled.costs = costsText(lowering.costs);
     compiled.parts = std::move(layout.parts);
   } catch (const Refusal& refusal) {

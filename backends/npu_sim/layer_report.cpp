@@ -125,6 +125,9 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
   const uint32_t symbol = symbolOf_[time.instruction];
   Layer& layer = layers_[layerOf_[symbol]];
   layer.busy[time.engine] += time.done - time.start;
+  if (time.memory == static_cast<uint8_t>(npu::MemoryId::kSecond))
+    (npu::isLoad(time.engine) ? layer.secondLoaded : layer.secondStored) +=
+        static_cast<uint64_t>(time.memoryBytes);
   if (time.engine) {
     for (size_t i = 0; i < time.stalls.size(); ++i) layer.stalls[i] += time.stalls[i];
     layer.start = layer.start < 0 ? time.start : std::min(layer.start, time.start);
@@ -237,17 +240,26 @@ std::string LayerReport::timeText() const {
                            "\",\"value\":", c.value, ",\"unit\":\"", std::string(c.unit),
                            "\",\"tag\":\"", std::string(npu::tagName(c.tag)), "\",\"source\":\"",
                            jsonString(std::string(c.source)), "\"}");
-  return cdl::text("{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
-                   "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
-                   ",\"cycles\":", time_.cycles,
-                   ",\"peak_macs_per_cycle\":", configuration_.rows() * configuration_.columns(),
-                   ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
-                   ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
-                   ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
-                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},",
-                   hasCauses_ ? cdl::text("\"causes\":", causesText(causes), ",") : "",
-                   "\"busy\":", engines(busy), ",\"stall\":", stalls,
-                   "},\"provenance\":", provenance, "},\"constants\":", constants, "]}");
+  return cdl::text(
+      "{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
+      "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz], ",\"cycles\":", time_.cycles,
+      ",\"peak_macs_per_cycle\":", configuration_.rows() * configuration_.columns(),
+      ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
+      ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
+      ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
+      ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},", secondText(),
+      hasCauses_ ? cdl::text("\"causes\":", causesText(causes), ",") : "",
+      "\"busy\":", engines(busy), ",\"stall\":", stalls, "},\"provenance\":", provenance,
+      "},\"constants\":", constants, "]}");
+}
+
+std::string LayerReport::secondText() const {
+  if (!time_.second) return "";
+  const npu::MemoryTime& second = *time_.second;
+  return cdl::text("\"second_bytes_per_cycle\":", number(second.bytesPerCycle),
+                   ",\"second\":{\"bytes\":", second.bytes, ",\"bursts\":", second.bursts,
+                   ",\"row_hits\":", second.rowHits, ",\"row_misses\":", second.rowMisses,
+                   ",\"bus_busy\":", second.busy, "},");
 }
 
 std::string LayerReport::text() const {
@@ -277,6 +289,9 @@ std::string LayerReport::text() const {
           ",\"cycles\":", std::accumulate(layer.causes.begin(), layer.causes.end(), int64_t{0}),
           ",\"start\":", std::max<int64_t>(0, layer.start), ",\"done\":", layer.done,
           ",\"busy\":", engines(layer.busy), ",\"stall\":", stallsText(layer.stalls));
+    if (hasTime_ && configuration_.hasSecond())
+      layers += cdl::text(",\"second_loaded\":", layer.secondLoaded,
+                          ",\"second_stored\":", layer.secondStored);
     if (hasTime_ && hasCauses_) layers += cdl::text(",\"causes\":", causesText(causesOf(layer)));
     layers += "}";
   }

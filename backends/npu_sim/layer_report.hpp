@@ -45,12 +45,14 @@ private:
     std::array<int64_t, npu::kEngineCount> busy{};
     npu::StallCycles stalls{};
     int64_t start = -1, done = 0;
+    uint64_t secondLoaded = 0, secondStored = 0; ///< bytes of the second memory
     CauseCycles causes{}; ///< of the cycles that are its own: those of all are the program's
   };
   void advance(const npu::InstructionTime& time, uint32_t layer);
   std::string engines(const std::array<int64_t, npu::kEngineCount>& cycles) const;
   CauseCycles causesOf(const Layer& layer) const;
   std::string timeText() const;
+  std::string secondText() const; ///< what the second memory did, of timeText
 
   const npu::Binary& binary_;
   const npu::Configuration& configuration_;

@@ -111,6 +111,11 @@ private:
   Configuration& into_;
 };
 
+/// Whether it says something: keys of a memory in which nothing lies say nothing.
+bool isInUse(const Configuration& configuration, int key) {
+  return configuration.hasSecond() || !kKeys[key].name.starts_with("second.");
+}
+
 /// What no single range says.
 Outcome contradictions(const Configuration& c, std::string_view file) {
   const int64_t stripe = c[key::kScratchpadBanks] * c[key::kScratchpadBankWidth];
@@ -133,6 +138,9 @@ Outcome contradictions(const Configuration& c, std::string_view file) {
     return error("{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one "
                  "vector of the {} x {} array",
                  file, c.scratchpadBytes(), least, c.rows(), c.columns());
+  if (c.isSecondFlash() && c.valueText(key::kSecondHolds) == "activations")
+    return error("{}: second.holds is activations, which are written; second.type {} is flash",
+                 file, c.valueText(key::kSecondType));
   if (c[key::kDramBytes] < c.scratchpadBytes())
     return error("{}: dram.bytes {} is less than scratchpad.bytes {}", file, c[key::kDramBytes],
                  c.scratchpadBytes());
@@ -149,13 +157,17 @@ uint32_t Configuration::engines() const {
   return mask;
 }
 
+bool Configuration::isSecondFlash() const {
+  return hasSecond() && valueText(key::kSecondType).starts_with("NOR-");
+}
+
 uint64_t Configuration::hash() const {
   uint64_t hash = 0xcbf29ce484222325; // FNV-1a, 64 bits
   // What the model alone has counts where it is used: the hash of a device that can be built is
   // that of its hardware.
   const auto counts = [&](int i) {
     const bool isUnused = kKeys[i].hardware == Hardware::kDefault && values[i] == kKeys[i].preset;
-    return kKeys[i].isHashed && !isUnused;
+    return kKeys[i].isHashed && !isUnused && isInUse(*this, i);
   };
   for (int i = 0; i < key::kCount; ++i)
     if (counts(i))
@@ -205,7 +217,7 @@ bool isOfModelOnly(const KeyInfo& info, int64_t value) {
 std::vector<ModelOnly> modelOnly(const Configuration& configuration) {
   std::vector<ModelOnly> found;
   for (int i = 0; i < key::kCount; ++i)
-    if (isOfModelOnly(kKeys[i], configuration[i]))
+    if (isInUse(configuration, i) && isOfModelOnly(kKeys[i], configuration[i]))
       found.push_back({kKeys[i].name, configuration.valueText(i)});
   return found;
 }
@@ -221,6 +233,12 @@ Outcome needHardware(const Configuration& configuration, std::string_view what) 
   const std::string text = modelOnlyText(configuration);
   if (text.empty()) return {};
   return error("'{}': {}: no hardware description has that; {}", configuration.name, text, what);
+}
+
+Outcome needOneMemory(const Configuration& configuration, std::string_view what) {
+  if (!configuration.hasSecond()) return {};
+  return error("'{}': second.holds = {}: {} one memory", configuration.name,
+               configuration.valueText(key::kSecondHolds), what);
 }
 
 Result<Configuration> parseConfiguration(std::string_view text, std::string_view file) {

@@ -47,6 +47,9 @@ struct Configuration {
   /// array.dataflow: sums stay in the array, whose rows are output positions.
   bool isOutputStationary() const { return values[key::kArrayDataflow] != 0; }
   uint32_t scratchpadBytes() const { return static_cast<uint32_t>(values[key::kScratchpadBytes]); }
+  /// Whether something lies in the second memory, and whether that is flash.
+  bool hasSecond() const { return values[key::kSecondHolds] != 0; }
+  bool isSecondFlash() const;
   /// Types of 16 bits and accumulators of 40.
   bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }
   /// Accumulator rows of columns() i32 (with int16: of 40 bits), as many in each bank.
@@ -82,6 +85,9 @@ std::string modelOnlyText(const Configuration& configuration);
 /// Refuses what the hardware description does not have; `what` follows it. Error: the settings by
 /// name and value.
 Outcome needHardware(const Configuration& configuration, std::string_view what);
+
+/// Refuses a second memory, for engines that have one. Error: the key and its value.
+Outcome needOneMemory(const Configuration& configuration, std::string_view what);
 
 /// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of
 /// another type or out of its range, and numbers that contradict each other.

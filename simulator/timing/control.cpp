@@ -11,10 +11,10 @@ constexpr uint32_t kPmuControl = 0x30;
 
 } // namespace
 
-int64_t Schedule::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
-                         int requester) {
+int64_t Schedule::access(size_t memory, int64_t cycle, uint64_t address, int64_t bytes,
+                         bool isWrite, int requester) {
   return options_.memory ? options_.memory->access(cycle, address, bytes, isWrite, requester)
-                         : dram_.access(cycle, address, bytes, isWrite, requester);
+                         : memories_[memory].dram.access(cycle, address, bytes, isWrite, requester);
 }
 
 int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte,
@@ -22,19 +22,20 @@ int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, dou
   if (options_.fidelity == Fidelity::kAccurate) {
     const int64_t there = valueOf(Timing::kFabricLatency) / 2,
                   back = valueOf(Timing::kFabricLatency) - there;
-    return access(cycle + there, address, bytes, false, requester) + back;
+    return access(0, cycle + there, address, bytes, false, requester) + back;
   }
   const double bus = perByte * static_cast<double>(bytes);
-  busFree_ = std::max(busFree_, static_cast<double>(cycle)) + bus;
-  fastBusy_ += bus;
-  ++fastBursts_;
-  return static_cast<int64_t>(busFree_) + latency_;
+  Memory& memory = memories_[0];
+  memory.free = std::max(memory.free, static_cast<double>(cycle)) + bus;
+  memory.busy += bus;
+  ++memory.bursts;
+  return static_cast<int64_t>(memory.free) + memory.latency;
 }
 
 /// Whether the word at pc is there; else the event is when it will be. Asks for those behind it.
 bool Schedule::fetched() {
   Process& p = processes_[0];
-  const int64_t bytes = std::max(configuration_[key::kDmaBurstBytes], dram_.granule());
+  const int64_t bytes = std::max(configuration_[key::kDmaBurstBytes], memories_[0].dram.granule());
   const int64_t line =
       static_cast<int64_t>(state_.pc()) * static_cast<int64_t>(sizeof(Word)) / bytes;
   const int64_t end = (static_cast<int64_t>(code_.size() * sizeof(Word)) - 1) / bytes;
@@ -149,10 +150,16 @@ void Schedule::runOwn(const Insn& insn, const StallCycles& stalls) {
 
 void Schedule::endProgram() {
   Process& p = processes_[0];
-  if (options_.fidelity == Fidelity::kFast)
-    report_.cycles = std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
-  else
-    report_.cycles = options_.memory ? options_.memory->drain(p.event) : dram_.drain(p.event);
+  const bool isFast = options_.fidelity == Fidelity::kFast;
+  report_.cycles = options_.memory && !isFast ? options_.memory->drain(p.event) : p.event;
+  for (Memory& memory : memories_) {
+    int64_t end = 0;
+    if (isFast)
+      end = static_cast<int64_t>(memory.free + 0.5);
+    else if (!options_.memory)
+      end = memory.dram.drain(p.event);
+    report_.cycles = std::max(report_.cycles, end);
+  }
   report_.counters[static_cast<size_t>(Counter::kCycles)] = counted(report_.cycles);
   p.event = kNever;
 }

@@ -20,6 +20,11 @@ constexpr std::string_view kSram = "no data sheet: no rows, no refresh, 8 cycles
 constexpr std::string_view kHyperRam =
     "data sheets of 64 and 256 Mb HYPERRAM at 200 MHz: 3 clocks of command and address, a fixed "
     "latency of 14, in which it refreshes; the controller ends a transaction with each row";
+constexpr std::string_view kNor =
+    "data sheets of 512 Mb octal NOR flash at 200 MHz, Macronix MX25UM51245G, reads with both "
+    "edges "
+    "of the clock: a clock of command and two of address, 20 of latency, 10 ns between two reads; "
+    "the controller ends a transaction with each 2 KiB";
 /// Longer than any program runs.
 constexpr int64_t kNever = int64_t{1} << 40;
 
@@ -109,7 +114,35 @@ constexpr DramTiming kTimingsOfDram[] = {
      17,
      kNever,
      0},
+    {"NOR-octal-400",
+     kNor,
+     200,
+     1,
+     8,
+     32,
+     16,
+     1,
+     1,
+     2048,
+     3,
+     2,
+     20,
+     20,
+     0,
+     16,
+     16,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     kNever,
+     0,
+     true},
 };
+static_assert(std::size(kTimingsOfDram) == std::size(kSecondTypeValues) &&
+              std::size(kDramTypeValues) < std::size(kSecondTypeValues));
 
 } // namespace
 
@@ -119,12 +152,20 @@ const DramTiming& dramTimingOf(const Configuration& configuration) {
   return kTimingsOfDram[configuration[key::kDramType]];
 }
 
-Dram::Dram(const Configuration& configuration)
-    : timing_(dramTimingOf(configuration)), clockMhz_(configuration[key::kClockMhz]),
-      turn_(valueOf(Timing::kControllerTurn)),
+MemoryId memoryOf(const Configuration& configuration, RegionClass kind) {
+  if (!configuration.hasSecond()) return MemoryId::kDram;
+  const bool holdsConstants = configuration.valueText(key::kSecondHolds) == "constants";
+  return (kind == RegionClass::kConstants) == holdsConstants ? MemoryId::kSecond : MemoryId::kDram;
+}
+
+Dram::Dram(const Configuration& configuration, MemoryId which)
+    : timing_(which == MemoryId::kDram ? dramTimingOf(configuration)
+                                       : kTimingsOfDram[configuration[key::kSecondType]]),
+      clockMhz_(configuration[key::kClockMhz]), turn_(valueOf(Timing::kControllerTurn)),
       gathered_(static_cast<size_t>(valueOf(Timing::kControllerWrites))) {
-  const int64_t width = configuration[key::kDramWidthBits],
-                bits = std::min(width, timing_.channelBits);
+  const int64_t
+      width = configuration[which == MemoryId::kDram ? key::kDramWidthBits : key::kSecondWidthBits],
+      bits = std::min(width, timing_.channelBits);
   granule_ = bits / 8 * timing_.burstLength;
   timing_.rowBytes = timing_.rowBytes * bits / timing_.channelBits;
   controller_ = valueOf(Timing::kControllerLatency) * timing_.clockNumerator /

@@ -9,11 +9,13 @@
 
 #include "simulator/config/configuration.h"
 #include "simulator/isa/isa.h"
+#include "simulator/isa/registers.h"
 
 namespace candela::npu {
 
 /// Timing of a kind of memory, in its clock cycles unless said otherwise: of data sheets (tag
-/// spec), but for SRAM, which has none (tag assumed).
+/// spec), but for SRAM, which has none (tag assumed). Flash has transactions for rows: opening is
+/// the command and the address, closing the time between two.
 struct DramTiming {
   std::string_view name, source;
   int64_t clockNumerator, clockDenominator; ///< MHz
@@ -23,9 +25,16 @@ struct DramTiming {
   int64_t banks, groups, rowBytes;          ///< of a channel
   int64_t rcd, rp, readLatency, writeLatency, ras;
   int64_t ccdShort, ccdLong, rrd, faw, rtp, wr, wtrShort, wtrLong, refi, rfc;
+  bool isFlash = false; ///< it is read alone
 };
 std::span<const DramTiming> dramTimings();
 const DramTiming& dramTimingOf(const Configuration& configuration);
+
+/// The memories of a device: dram.* and second.*.
+enum class MemoryId : uint8_t { kDram, kSecond };
+inline constexpr int kMemories = 2;
+/// Where the regions of a class lie.
+MemoryId memoryOf(const Configuration& configuration, RegionClass kind);
 
 /// Divides what is not negative, by shifting where that does it: most sizes are powers of two, and
 /// each burst is divided by several of them.
@@ -55,7 +64,7 @@ inline int64_t restOf(int64_t value, int64_t by) {
 /// then to the groups of banks; a row is followed by the same row of the next bank.
 class Dram {
 public:
-  explicit Dram(const Configuration& configuration);
+  explicit Dram(const Configuration& configuration, MemoryId which = MemoryId::kDram);
 
   /// A requester that is no engine.
   static constexpr int kOther = kEngineCount;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "simulator/binary/binary.h"
+#include "simulator/config/configuration.h"
 
 namespace candela::npu {
 
@@ -19,5 +20,10 @@ struct Placement {
 /// Places the regions one after the other from address 0 on, each from a page of 4 KiB on, the
 /// program last. A platform whose memory begins elsewhere adds its address to all of them.
 Placement placementOf(const Binary& binary);
+/// The same where regions may lie in a second memory, whose addresses begin at 0 too; program and
+/// end are of the first. The bytes of the second: secondEnd().
+Placement placementOf(const Configuration& configuration, const Binary& binary);
+/// The first byte behind the regions in the second memory; 0: none lies there.
+uint64_t secondEnd(const Configuration& configuration, const Binary& binary);
 
 } // namespace candela::npu

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "simulator/isa/isa.h"
@@ -62,6 +63,10 @@ struct InstructionTime {
   /// sequence of those whose tokens it took, waitCount of them
   std::array<uint32_t, kMostAfter> after{};
   int64_t bytes = 0; ///< of a transfer: what it writes
+  /// of a load or a store: what crosses the bus of the memory (static_cast<int>(MemoryId)) in which
+  /// its region lies, whole bursts aside
+  int64_t memoryBytes = 0;
+  uint8_t memory = 0;
 
   /// The cause of most cycles.
   Stall stall() const;
@@ -70,6 +75,14 @@ struct InstructionTime {
 struct EngineTime {
   int64_t busy = 0; ///< from start to done of its instructions; control: words
   StallCycles stalls{};
+};
+
+/// What a memory did.
+struct MemoryTime {
+  double bytesPerCycle = 0; ///< of all channels, at most
+  uint64_t bytes = 0;       ///< that crossed the bus, in whole bursts
+  uint64_t bursts = 0, rowHits = 0, rowMisses = 0;
+  int64_t busy = 0; ///< cycles of the NPU, mean over channels
 };
 
 /// What a program took.
@@ -84,6 +97,7 @@ struct TimeReport {
   uint64_t dramBursts = 0, rowHits = 0, rowMisses = 0, refreshes = 0;
   /// cycles of the NPU, mean over channels
   int64_t dramBusy = 0;
+  std::optional<MemoryTime> second; ///< where something lies in it
   /// The PMU's, as the program controls them: cycles, and with ScheduleOptions::counts all.
   Counters counters{};
   std::array<Counters, kSnapshotSlots> snapshots{};

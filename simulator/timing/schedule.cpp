@@ -41,26 +41,62 @@ Stall InstructionTime::stall() const {
   return *most > 0 ? static_cast<Stall>(most - stalls.begin()) : Stall::kNone;
 }
 
+namespace {
+
+/// The first page behind so many bytes.
+uint64_t pageBehind(uint64_t base, uint64_t bytes) {
+  return base + (bytes + kPage - 1) / kPage * kPage;
+}
+
+/// Regions in turn, each in the memory that `isSecond` says of it; where that one ends.
+template <typename IsSecond>
+uint64_t place(const Binary& binary, Placement& placement, IsSecond isSecond) {
+  uint64_t second = 0;
+  for (const Region& region : binary.regions) {
+    uint64_t& at = isSecond(region) ? second : placement.program;
+    placement.bases.push_back(at);
+    at = pageBehind(at, region.bytes);
+  }
+  placement.end = pageBehind(placement.program, binary.code.size() * sizeof(Word));
+  return second;
+}
+
+bool liesInSecond(const Configuration& configuration, const Region& region) {
+  return memoryOf(configuration, region.kind) == MemoryId::kSecond;
+}
+
+} // namespace
+
 Placement placementOf(const Binary& binary) {
   Placement placement;
-  const auto after = [](uint64_t base, uint64_t bytes) {
-    return base + (bytes + kPage - 1) / kPage * kPage;
-  };
-  for (const Region& region : binary.regions) {
-    placement.bases.push_back(placement.program);
-    placement.program = after(placement.program, region.bytes);
-  }
-  placement.end = after(placement.program, binary.code.size() * sizeof(Word));
+  place(binary, placement, [](const Region&) { return false; });
   return placement;
+}
+
+Placement placementOf(const Configuration& configuration, const Binary& binary) {
+  Placement placement;
+  place(binary, placement,
+        [&](const Region& region) { return liesInSecond(configuration, region); });
+  return placement;
+}
+
+uint64_t secondEnd(const Configuration& configuration, const Binary& binary) {
+  Placement placement;
+  return place(binary, placement,
+               [&](const Region& region) { return liesInSecond(configuration, region); });
 }
 
 Schedule::Schedule(const Configuration& configuration, const Binary& binary,
                    const ScheduleOptions& options)
     : configuration_(configuration), binary_(binary), options_(options),
-      placement_(options.placement ? *options.placement : placementOf(binary)),
-      dram_(configuration), byBeat_(configuration[key::kDmaBeatBytes]),
-      counting_(configuration, binary), state_(binary.code.size()),
-      isCounting_(options.isCounting) {
+      placement_(options.placement ? *options.placement : placementOf(configuration, binary)),
+      byBeat_(configuration[key::kDmaBeatBytes]), counting_(configuration, binary),
+      state_(binary.code.size()), isCounting_(options.isCounting) {
+  if (options.memory)
+    if (Outcome bad = needOneMemory(configuration, "what answers bursts here is")) {
+      fail(*std::move(bad));
+      return;
+    }
   code_.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
@@ -78,8 +114,10 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary,
   lineTags_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), -1);
   lineReady_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), 0);
   report_.fidelity = options.fidelity;
-  report_.dramBytesPerCycle = dram_.bytesPerCycle();
-  latency_ = readLatency(dram_);
+  memories_.emplace_back(Dram(configuration));
+  if (configuration.hasSecond()) memories_.emplace_back(Dram(configuration, MemoryId::kSecond));
+  for (Memory& memory : memories_) memory.latency = readLatency(memory.dram);
+  report_.dramBytesPerCycle = memories_[0].dram.bytesPerCycle();
   fetchPerByte_ = 1 / report_.dramBytesPerCycle;
   processes_[0].event = 0;
 }
@@ -216,9 +254,18 @@ void Schedule::beginMovement(int engine) {
     return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
   }
   p.movement = *std::move(movement);
+  p.memory = p.movement.isDram() ? memoryOf(o) : 0;
+  const Dram& dram = memories_[p.memory].dram;
+  if (p.movement.isStore() && dram.timing().isFlash) {
+    const uint32_t at = p.queue.front().instruction;
+    return fail(error("instruction {}: {}it writes to second, {}, which is flash", at,
+                      binary_.origin(at), dram.timing().name));
+  }
+  p.now.memory = static_cast<uint8_t>(p.memory);
+  p.now.memoryBytes = p.movement.isDram() ? p.movement.farBytes() : 0;
   const int64_t port = p.movement.portCycles();
   const double memory = p.movement.isDram()
-                            ? memoryCycles(dram_, configuration_, p.movement.farRuns(),
+                            ? memoryCycles(dram, configuration_, p.movement.farRuns(),
                                            p.movement.farRun(), p.movement.farStep())
                             : 0;
   p.now.bytes = p.movement.isStore() ? p.movement.farBytes() : p.movement.nearBytes();
@@ -253,9 +300,9 @@ void Schedule::beginWithinScratchpad(Process& p) {
 void Schedule::beginTransfer(Process& p, double memory) {
   const int64_t setup = valueOf(Timing::kDmaSetup);
   const int64_t busiest = std::max(p.movement.portCycles(), static_cast<int64_t>(memory));
-  p.until = p.now.start + setup + busiest + latency_;
+  p.until = p.now.start + setup + busiest + memories_[p.memory].latency;
   p.perByte = memory / static_cast<double>(p.movement.farBytes());
-  p.written = writtenBusy_;
+  p.written = memories_[p.memory].written;
   p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
   p.burst = 0;
   p.last = p.issued = p.arrived = 0;
@@ -307,7 +354,7 @@ void Schedule::moveBurst(int engine) {
   // A channel takes data, and answers to what it wrote, in order and of one beat in a cycle; data
   // from when all of its burst is at the memory's port.
   const int64_t answer =
-      access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
+      access(p.memory, now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
   p.arrived = std::max(p.arrived + 1, answer) + (isStore ? 0 : p.beats - 1);
   if (p.now.firstBeat < 0)
     p.now.firstBeat = isStore ? p.asked + valueOf(Timing::kDmaRead) : p.arrived - p.beats;
@@ -341,6 +388,7 @@ void Schedule::land(Process& p) const {
 /// Moves some of a transfer in closed form: the bus serves in the order of asking.
 void Schedule::moveChunk(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
+  Memory& memory = memories_[p.memory];
   if (p.issued == p.movement.farBytes()) return endMovement(engine);
   const int64_t now = p.event, bytes = std::min(kChunk, p.movement.farBytes() - p.issued);
   const double part = static_cast<double>(bytes);
@@ -350,38 +398,38 @@ void Schedule::moveChunk(int engine) {
   const int64_t burst = std::min(configuration_[key::kDmaBurstBytes], p.movement.farRun());
   const int64_t beat = std::min(configuration_[key::kDmaBeatBytes], burst);
   const int64_t window = std::max<int64_t>(1, configuration_[key::kDmaOutstanding]) * burst;
-  const int64_t asking =
-      std::max((bytes + beat - 1) / beat * valueOf(Timing::kDmaIssue),
-               p.movement.isStore() ? 0
-                                    : static_cast<int64_t>(part * static_cast<double>(latency_) /
-                                                           static_cast<double>(window)));
+  const int64_t asking = std::max(
+      (bytes + beat - 1) / beat * valueOf(Timing::kDmaIssue),
+      p.movement.isStore() ? 0
+                           : static_cast<int64_t>(part * static_cast<double>(memory.latency) /
+                                                  static_cast<double>(window)));
   // A row opens behind the bursts that are under way: what they do not hide is waited for.
-  const DramTiming& t = dram_.timing();
-  const int64_t hidden = window / std::max(burst, dram_.granule()) * t.burstCycles;
+  const DramTiming& t = memory.dram.timing();
+  const int64_t hidden = window / std::max(burst, memory.dram.granule()) * t.burstCycles;
   const int64_t shown =
-      p.movement.isStore() ? 0 : dram_.toNpu(std::max<int64_t>(0, t.rp + t.rcd - hidden));
-  const double rows = part / static_cast<double>(t.rowBytes * t.groups * dram_.channels());
+      p.movement.isStore() ? 0 : memory.dram.toNpu(std::max<int64_t>(0, t.rp + t.rcd - hidden));
+  const double rows = part / static_cast<double>(t.rowBytes * t.groups * memory.dram.channels());
   const auto opening = static_cast<int64_t>(rows * static_cast<double>(shown) + 0.5);
   p.issued += bytes;
   const double bus = part * p.perByte;
-  const bool turns = p.movement.isStore() && hasRead_;
-  const double turning = turns ? turningCycles(dram_, configuration_, part) : 0;
-  hasRead_ = !p.movement.isStore();
-  busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + turning;
-  if (p.movement.isStore()) writtenBusy_ += bus + turning;
+  const bool turns = p.movement.isStore() && memory.hasRead;
+  const double turning = turns ? turningCycles(memory.dram, configuration_, part) : 0;
+  memory.hasRead = !p.movement.isStore();
+  memory.free = std::max(memory.free, static_cast<double>(now)) + bus + turning;
+  if (p.movement.isStore()) memory.written += bus + turning;
   // Writes also go together: reads that wait for an answer, not for the bus, wait for their end
   // too.
-  const double written = writtenBusy_ - std::exchange(p.written, writtenBusy_);
+  const double written = memory.written - std::exchange(p.written, memory.written);
   const int64_t still = p.movement.isStore() ? 0 : static_cast<int64_t>(written);
-  fastBusy_ += bus;
-  fastBursts_ += static_cast<uint64_t>((bytes + burst - 1) / burst);
-  const auto served = static_cast<int64_t>(busFree_ + 0.5);
+  memory.busy += bus;
+  memory.bursts += static_cast<uint64_t>((bytes + burst - 1) / burst);
+  const auto served = static_cast<int64_t>(memory.free + 0.5);
   const int64_t next = std::max(now + std::max(port, asking + still), served) + opening;
   if (p.movement.isStore()) {
     p.port = std::max(p.port, now) + port;
     p.last = std::max({p.last, p.port + valueOf(Timing::kFabricLatency), served});
   } else {
-    p.port = std::max(p.port + port, std::max(served, now + asking + still) + latency_);
+    p.port = std::max(p.port + port, std::max(served, now + asking + still) + memory.latency);
     p.last = p.port + valueOf(Timing::kDmaPipeline);
   }
   p.event = p.issued == p.movement.farBytes() ? p.last : next;
@@ -471,14 +519,41 @@ Result<TimeReport> Schedule::finish() {
                             semaphores_[p.now.waitSemaphore].size(), p.now.instruction);
     return error("{}", text);
   }
-  if (options_.fidelity == Fidelity::kFast) {
-    report_.dramBursts = fastBursts_;
-    report_.dramBytes = static_cast<uint64_t>(fastBusy_ * report_.dramBytesPerCycle);
-    report_.dramBusy = static_cast<int64_t>(fastBusy_);
+  const bool isFast = options_.fidelity == Fidelity::kFast;
+  const Memory& first = memories_[0];
+  if (isFast) {
+    report_.dramBursts = first.bursts;
+    report_.dramBytes = static_cast<uint64_t>(first.busy * report_.dramBytesPerCycle);
+    report_.dramBusy = static_cast<int64_t>(first.busy);
   } else if (!options_.memory) {
-    addMemory(report_, dram_);
+    addMemory(report_, first.dram);
   }
+  if (memories_.size() > 1) report_.second = timeOf(memories_[1], isFast);
   return report_;
+}
+
+size_t Schedule::memoryOf(const Operation& o) const {
+  const auto region = static_cast<size_t>(o.insn.values[field::load::kRegion]);
+  return static_cast<size_t>(npu::memoryOf(configuration_, binary_.regions[region].kind));
+}
+
+MemoryTime Schedule::timeOf(const Memory& memory, bool isFast) {
+  MemoryTime time;
+  time.bytesPerCycle = memory.dram.bytesPerCycle();
+  if (isFast) {
+    time.bursts = memory.bursts;
+    time.bytes = static_cast<uint64_t>(memory.busy * time.bytesPerCycle);
+    time.busy = static_cast<int64_t>(memory.busy);
+    return time;
+  }
+  TimeReport counted;
+  addMemory(counted, memory.dram);
+  time.bytes = counted.dramBytes;
+  time.bursts = counted.dramBursts;
+  time.rowHits = counted.rowHits;
+  time.rowMisses = counted.rowMisses;
+  time.busy = counted.dramBusy;
+  return time;
 }
 
 void addMemory(TimeReport& report, const Dram& dram) {

@@ -106,7 +106,8 @@ private:
     InstructionTime now;
     Counters counted{}; ///< of the instruction, with ScheduleOptions::counts
     Movement movement;
-    Landing landing; ///< accurate, of a load
+    size_t memory = 0; ///< of a transfer: in which its region lies
+    Landing landing;   ///< accurate, of a load
     ComputeCost cost;
     Movement::Burst ahead{};      ///< of a transfer: the burst of the next event
     bool isLast = false;          ///< it was the last one
@@ -117,7 +118,7 @@ private:
     /// when the last beats of a store's last bursts left its bytes, a ring
     std::vector<int64_t> sent;
     double perByte = 0;               ///< fast: cycles of the memory's bus
-    double written = 0;               ///< fast: writtenBusy_ when it asked last
+    double written = 0;               ///< fast: Memory::written when it asked last
     std::vector<int64_t> completions; ///< of the last bursts, a ring
     size_t burst = 0;
     int64_t last = 0;
@@ -125,6 +126,16 @@ private:
     int64_t rate = 0;   ///< words in 1,024 cycles
     int64_t spread = 1; ///< gcd of its step and the number of banks: 1 visits all of them
     int64_t until = 0;
+  };
+  /// A memory, and where time is fast its bus.
+  struct Memory {
+    explicit Memory(Dram chips) : dram(std::move(chips)) {}
+    Dram dram;
+    int64_t latency = 0;       ///< of a read of an open row, there and back
+    double free = 0, busy = 0; ///< when the bus is free; cycles that it was not
+    double written = 0;        ///< cycles of it that went to writes
+    bool hasRead = false;      ///< the last chunk was one that is read
+    uint64_t bursts = 0;
   };
   struct Token {
     int64_t cycle;
@@ -176,7 +187,11 @@ private:
   void controlInstruction(const Insn& insn);
   void dispatch(const Insn& insn);
   bool fetched();
-  int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester);
+  int64_t access(size_t memory, int64_t cycle, uint64_t address, int64_t bytes, bool isWrite,
+                 int requester);
+  /// The memory in which the region of a load or a store lies.
+  size_t memoryOf(const Operation& operation) const;
+  static MemoryTime timeOf(const Memory& memory, bool isFast);
   int64_t readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester);
   void emit(InstructionTime& time);
   void count(int engine, bool isMarked, const Counters* counted);
@@ -188,14 +203,9 @@ private:
   const ScheduleOptions& options_;
   std::vector<Insn> code_;
   Placement placement_;
-  Dram dram_;
+  std::vector<Memory> memories_; ///< dram, and second where something lies there
   const Divisor byBeat_;
   Counting counting_;
-  double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
-  double writtenBusy_ = 0;            ///< fast: cycles of it that went to writes
-  bool hasRead_ = false;              ///< fast: the last chunk was one that is read
-  uint64_t fastBursts_ = 0;
-  int64_t latency_ = 0; ///< fast: of a read of an open row, there and back
   double fetchPerByte_ = 0;
 
   std::array<Process, kEngineCount> processes_;

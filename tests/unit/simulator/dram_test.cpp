@@ -20,8 +20,9 @@ constexpr int64_t kStreamed = 4 << 20; ///< bytes
 
 /// `stream` says when all of them have passed: not before the bus can bring them, and hardly later
 /// but for refresh.
-template <class F> void expectRateOfTheBus(int64_t slack, F&& stream) {
-  for (int type = 0; type < static_cast<int>(dramTimings().size()); ++type)
+template <class F>
+void expectRateOfTheBus(std::span<const DramTiming> kinds, int64_t slack, F&& stream) {
+  for (int type = 0; type < static_cast<int>(kinds.size()); ++type)
     for (const int64_t bits : {8, 16, 64, 128}) {
       Dram dram(with(type, bits));
       const auto end = static_cast<double>(stream(dram));
@@ -40,7 +41,7 @@ template <class F> void expectRateOfTheBus(int64_t slack, F&& stream) {
 
 TEST(Dram, AStreamComesAtTheRateOfTheBusLessRefresh) {
   // All are asked for at once: nothing but the bus is in the way.
-  expectRateOfTheBus(200, [](Dram& dram) {
+  expectRateOfTheBus(dramTimings(), 200, [](Dram& dram) {
     int64_t end = 0;
     for (int64_t at = 0; at < kStreamed; at += 64)
       end = dram.access(0, static_cast<uint64_t>(at), 64, false, 1);
@@ -49,7 +50,8 @@ TEST(Dram, AStreamComesAtTheRateOfTheBusLessRefresh) {
 }
 
 TEST(Dram, AStreamOfWritesWaitsForNoRows) {
-  expectRateOfTheBus(500, [](Dram& dram) {
+  // Flash, which is not written, is the last one.
+  expectRateOfTheBus(dramTimings().first(std::size(kDramTypeValues)), 500, [](Dram& dram) {
     int64_t accepted = 0;
     for (int64_t at = 0; at < kStreamed; at += 64) { // as fast as the bus takes them
       const double asked = static_cast<double>(at) / dram.bytesPerCycle();
@@ -79,6 +81,23 @@ TEST(Dram, AMemoryWithoutRowsAnswersAlikeEverywhere) {
   const int64_t once = valueOf(Timing::kControllerLatency) + t.readLatency + t.burstCycles;
   for (int64_t i = 0; i < 10; ++i)
     EXPECT_EQ(dram.access(i * 1000, static_cast<uint64_t>(i) << 20, 64, false, 1), i * 1000 + once);
+}
+
+TEST(Dram, FlashAnswersATransactionLater) {
+  Configuration c = with(1, 64);
+  c.values[key::kSecondHolds] = 1;
+  c.values[key::kSecondType] = typeOf("NOR-octal-400");
+  c.values[key::kSecondWidthBits] = 8;
+  Dram flash(c, MemoryId::kSecond);
+  EXPECT_DOUBLE_EQ(flash.bytesPerCycle(), 0.4);
+  EXPECT_TRUE(flash.timing().isFlash);
+  // 20 ns of the controller; of 200 MHz three clocks of command and address, 20 of latency, and 16
+  // for 32 bytes.
+  const int64_t once = 20 + 5 * (3 + 20 + 16);
+  EXPECT_EQ(flash.access(0, 0, 32, false, 1), once);
+  // What follows goes on; what lies elsewhere is another transaction, two clocks behind this one.
+  EXPECT_EQ(flash.access(1000, 32, 32, false, 1), 1000 + once - 5 * 3);
+  EXPECT_EQ(flash.access(2000, 1 << 20, 32, false, 1), 2000 + once + 5 * 2);
 }
 
 TEST(Dram, OneAccessToAClosedBankOpensItAndReads) {

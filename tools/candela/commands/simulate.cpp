@@ -171,6 +171,40 @@ void addTime(Json& report, const Measured& measured, const npu::Configuration& n
       {"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
 }
 
+/// The memories where there are two: what lies in each, what moved, and how long its bus was busy.
+/// Null elsewhere.
+Json memoriesOf(const Measured& m, const npu::Configuration& npu) {
+  using namespace npu::key;
+  if (m.time.is_null() || !npu.hasSecond()) return {};
+  const std::string held = npu.valueText(kSecondHolds);
+  const uint64_t second = m.sum("second_loaded") + m.sum("second_stored");
+  const auto busy = [&](const char* memory) { return count(m.time[memory], "bus_busy"); };
+  return {{{"memory", "dram"},
+           {"type", npu.valueText(kDramType)},
+           {"width_bits", npu[kDramWidthBits]},
+           {"holds", held == "constants" ? "activations" : "constants"},
+           {"bytes_per_cycle", m.time["dram_bytes_per_cycle"]},
+           {"moved_bytes", m.dramBytes() + m.counter("dram_read_program") - second},
+           {"bus_busy", busy("dram")}},
+          {{"memory", "second"},
+           {"type", npu.valueText(kSecondType)},
+           {"width_bits", npu[kSecondWidthBits]},
+           {"holds", held},
+           {"bytes_per_cycle", m.time["second_bytes_per_cycle"]},
+           {"moved_bytes", second},
+           {"bus_busy", busy("second")}}};
+}
+
+/// "dram SRAM-1000 x64 with activations: 6.5 MB moved, its bus busy in 12 % of all cycles"
+std::string memoryText(const Json& memory, uint64_t cycles) {
+  return fmt::format("{} {} x{} with {}: {} moved, its bus busy in {:.0f} % of all cycles",
+                     memory["memory"].get<std::string>(), memory["type"].get<std::string>(),
+                     memory["width_bits"].get<int64_t>(), memory["holds"].get<std::string>(),
+                     bytesText(count(memory, "moved_bytes")),
+                     100 * memory["bus_busy"].get<double>() /
+                         static_cast<double>(std::max<uint64_t>(cycles, 1)));
+}
+
 /// The whole report but what other runs add.
 Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
               const Simulation& simulation, Console& console) {
@@ -192,6 +226,10 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["macs"] = m.counter("macs");
   addHostShare(arguments.host, placement, report);
   report["dram_bytes"] = dramBytesOf(m);
+  for (Json& memory : memoriesOf(m, npu)) {
+    memory["text"] = memoryText(memory, m.cycles());
+    report["memories"].push_back(std::move(memory));
+  }
   report["dram_bytes"]["spill"] = m.counter("dram_read_spill") + m.counter("dram_written_spill");
   report["dram_bytes"]["program"] = m.counter("dram_read_program");
   report["tiled_bytes"] = {{"weights", m.sum("weights")},
@@ -249,6 +287,8 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                 m.programs == 1 ? "" : "s", m.counter("instructions"));
   for (const npu::ModelOnly& setting : npu::modelOnly(npu))
     console.print("  model only: {} = {}\n", setting.key, setting.value);
+  for (const Json& memory : report.value("memories", Json::array()))
+    console.print("  {}\n", memory["text"].get<std::string>());
   printLayers(m, arguments.rows, console);
   console.print("  all: weights {}, tables {}, values loaded {}, stored {}; at most {} of the "
                 "scratchpad at once\n",
@@ -368,6 +408,9 @@ void checkSimulation(const Arguments& arguments) {
 
 /// Engines that follow the hardware description have what it has alone.
 void checkHardware(const Arguments& arguments, const npu::Configuration& npu) {
+  if (arguments.engine == "systemc")
+    if (const npu::Outcome bad = npu::needOneMemory(npu, "SystemC's NPU has"))
+      fail(kBadInput, "--engine systemc: {}", bad->message);
   const std::string asked = arguments.engine == "rtl" ? "--engine rtl" : "--fidelity exact";
   if (arguments.engine != "rtl" && arguments.fidelity != "exact") return;
   if (const npu::Outcome bad = npu::needHardware(

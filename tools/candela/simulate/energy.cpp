@@ -24,6 +24,8 @@ scratchpad,3.0,assumed,Horowitz 2014: between 8 KB and 1 MB
 requant,3.5,assumed,Horowitz 2014: a 32-bit product 3.1 and three sums
 vector,0.50,assumed,Horowitz 2014: an 8-bit product and sums
 dram,240,assumed,Horowitz 2014: the middle of 160 to 320
+sram,12.5,assumed,Horowitz 2014: 1 MB memory
+flash,180,assumed,data sheets of octal NOR flash: 40 mA at 1.8 V for 400 MB/s
 clock,0.30,assumed,Jouppi 2017: a half of TPU v1 idle
 leakage,0.10,assumed,Jouppi 2017: a quarter of TPU v1 idle less its memories
 leakage_memory,0.02,assumed,20 mW a MiB: order of magnitude of SRAM in 28 to 45 nm
@@ -35,6 +37,38 @@ std::string actionNames() {
   for (const EnergyAction& action : kEnergyActions)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", action.name);
   return names;
+}
+
+const EnergyPrice* priceOf(const EnergyTable& table, std::string_view action) {
+  const auto found = std::ranges::find(table.prices, action, &EnergyPrice::action);
+  return found == table.prices.end() ? nullptr : &*found;
+}
+
+/// The action that prices bytes of a memory of that type, as dram.type and second.type have them.
+const char* actionOf(const std::string& type) {
+  if (type.starts_with("SRAM-")) return "sram";
+  return type.starts_with("NOR-") ? "flash" : "dram";
+}
+
+/// What memories do: bytes by action, DRAM's bus and SRAM's cells in time.
+struct MemoryUse {
+  std::map<std::string, double> bytes;
+  double busBytes = 0, kibibytes = 0;
+
+  void add(const npu::Configuration& npu, int type, int width, int size, double moved) {
+    const std::string action = actionOf(npu.valueText(type));
+    bytes[action] += moved;
+    if (action == "dram") busBytes += static_cast<double>(npu[width]) / 8;
+    if (action == "sram") kibibytes += static_cast<double>(npu[size]) / 1024;
+  }
+};
+
+MemoryUse memoryUse(const npu::Configuration& npu, double moved, double second) {
+  using namespace npu::key;
+  MemoryUse use;
+  use.add(npu, kDramType, kDramWidthBits, kDramBytes, moved - second);
+  if (npu.hasSecond()) use.add(npu, kSecondType, kSecondWidthBits, kSecondBytes, second);
+  return use;
 }
 
 } // namespace
@@ -80,8 +114,7 @@ EnergyTable readEnergyTable(const std::string& path) {
     table.prices.push_back(std::move(price));
   }
   for (const EnergyAction& action : kEnergyActions)
-    if (std::ranges::none_of(table.prices,
-                             [&](const EnergyPrice& p) { return p.action == action.name; }))
+    if (!action.otherwise && !priceOf(table, action.name))
       fail(kBadInput, "{}: no price of '{}', a {}; 0 leaves it out", table.name, action.name,
            action.unit);
   return table;
@@ -94,31 +127,36 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
   const auto key = [&](int which) { return static_cast<double>(npu[which]); };
   const auto multipliers = static_cast<double>(npu.rows() * npu.columns());
   const double nanoseconds = 1000 * of("cycles") / key(npu::key::kClockMhz);
+  const MemoryUse memory = memoryUse(
+      npu, of("weights") + of("tables") + of("loaded") + of("stored") + of("program_bytes"),
+      of("second_loaded") + of("second_stored"));
   const double kibibytes =
-      (key(npu::key::kScratchpadBytes) + key(npu::key::kAccumulatorBytes)) / 1024;
-  const double dramBytes =
-      of("weights") + of("tables") + of("loaded") + of("stored") + of("program_bytes");
+      (key(npu::key::kScratchpadBytes) + key(npu::key::kAccumulatorBytes)) / 1024 +
+      memory.kibibytes;
   // What a pass writes is read once, by the next pass that adds to it or by requant; sums that stay
   // in the array until they are whole are written once, all rows of a fold.
   const double sums =
       npu.isOutputStationary() ? of("folds") * static_cast<double>(npu.rows()) : of("passes");
   const double sumBytes = 2 * sums * static_cast<double>(npu.columns()) * 4;
-  const std::pair<const char*, double> done[] = {
+  std::vector<std::pair<std::string, double>> done = {
       {"mac", of("macs")},
       {"accumulator", sumBytes},
       {"scratchpad", of("scratchpad_read") + of("scratchpad_written")},
       {"requant", of("requant_values")},
       {"vector", of("vector_values")},
-      {"dram", dramBytes},
       {"clock", of("cycles") * multipliers},
       {"leakage", nanoseconds * multipliers},
       {"leakage_memory", nanoseconds * kibibytes},
-      {"dram_background", nanoseconds * key(npu::key::kDramWidthBits) / 8},
+      {"dram_background", nanoseconds * memory.busBytes},
   };
+  done.insert(done.end(), memory.bytes.begin(), memory.bytes.end());
   Json energy = Json::object();
-  for (const auto& [action, times] : done)
-    for (const EnergyPrice& price : table.prices)
-      if (price.action == action) energy[action] = times * price.picojoule / 1000;
+  for (const auto& [action, times] : done) {
+    const EnergyPrice* price = priceOf(table, action);
+    for (const EnergyAction& each : kEnergyActions)
+      if (!price && each.name == action) price = priceOf(table, each.otherwise);
+    energy[action] = times * price->picojoule / 1000;
+  }
   return energy;
 }
 

@@ -25,6 +25,7 @@ struct EnergyTable {
 struct EnergyAction {
   const char* name;
   const char* unit;
+  const char* otherwise = nullptr; ///< of a table without a price: the action whose price it has
 };
 inline constexpr EnergyAction kEnergyActions[] = {
     {"mac", "product of 8 bits, added to an accumulator"},
@@ -35,11 +36,14 @@ inline constexpr EnergyAction kEnergyActions[] = {
     {"dram", "byte between DRAM and scratchpad, or of the program"},
     {"clock", "cycle of a multiplier, whether it multiplies or not"},
     {"leakage", "nanosecond of a multiplier"},
-    {"leakage_memory", "nanosecond of a KiB of scratchpad or accumulators"},
+    {"leakage_memory", "nanosecond of a KiB of scratchpad, accumulators or a memory of SRAM"},
+    {"sram", "byte between a memory of SRAM and scratchpad", "dram"},
+    {"flash", "byte between flash and scratchpad", "dram"},
     {"dram_background", "nanosecond of 8 bits of the memory's bus"},
 };
 
-/// CSV with a head `action,picojoule,tag,source`: each action once, no other; lines that begin with
+/// CSV with a head `action,picojoule,tag,source`: each action once, those of SRAM and flash at most
+/// once, no other; lines that begin with
 /// # are left out. An empty path: the built-in table. Throws Failure with file and line.
 EnergyTable readEnergyTable(const std::string& path);
 

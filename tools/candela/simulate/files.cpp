@@ -18,6 +18,12 @@ std::vector<std::string> causesOf(const Json& report) {
           "load",     "store",  "dram", "bank",    "control"};
 }
 
+/// Counts of layers that only some devices have.
+std::vector<const char*> moreCounts(const Json& report) {
+  if (report.contains("memories")) return {"second_loaded", "second_stored"};
+  return {};
+}
+
 uint64_t countIn(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }
 
 } // namespace
@@ -63,6 +69,8 @@ std::string layersCsv(const Json& report) {
   for (const auto& [engine, busy] : report["engines"].items())
     out += "," + text::csvCell("busy_" + engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
+  const std::vector<const char*> more = moreCounts(report);
+  for (const char* name : more) out += fmt::format(",{}", name);
   const bool isAssumed = report.contains("assumed_int8");
   const bool hasEnergy = report.contains("energy");
   const std::string alone = modelOnlyOf(report);
@@ -86,6 +94,7 @@ std::string layersCsv(const Json& report) {
     for (const auto& [engine, all] : report["engines"].items())
       out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));
+    for (const char* name : more) out += fmt::format(",{}", of(name));
     if (hasEnergy) out += fmt::format(",{:.2g}", layer.value("energy_nj", 0.0));
     if (isAssumed) out += ",assumed";
     out += alone.empty() ? "\n" : "," + text::csvCell(alone) + "\n";

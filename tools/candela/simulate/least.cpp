@@ -46,6 +46,7 @@ std::map<std::string, Known> knownProducts(const Json& placement, const npu::Con
 void addLeastCycles(Measured& measured, const Json& placement, const npu::Configuration& npu) {
   const auto nodes = knownProducts(placement, npu);
   const double bytesPerCycle = measured.time.value("dram_bytes_per_cycle", 1.0);
+  const double secondPerCycle = measured.time.value("second_bytes_per_cycle", 1.0);
   for (Json& layer : measured.layers) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
     uint64_t array = 0;
@@ -57,11 +58,16 @@ void addLeastCycles(Measured& measured, const Json& placement, const npu::Config
     }
     const auto bytes =
         static_cast<double>(of("weights") + of("tables") + of("loaded") + of("stored"));
-    const auto dram = static_cast<uint64_t>(std::ceil(bytes / bytesPerCycle));
-    const uint64_t least = std::max(array, dram);
+    const auto inSecond = static_cast<double>(of("second_loaded") + of("second_stored"));
+    const std::pair<uint64_t, const char*> bounds[] = {
+        {array, "array"},
+        {static_cast<uint64_t>(std::ceil((bytes - inSecond) / bytesPerCycle)), "dram"},
+        {static_cast<uint64_t>(std::ceil(inSecond / secondPerCycle)), "second"}};
+    const auto& [least, by] =
+        *std::ranges::max_element(bounds, {}, &std::pair<uint64_t, const char*>::first);
     if (least == 0) continue;
     layer["least_cycles"] = least;
-    layer["least_by"] = array >= dram ? "array" : "dram";
+    layer["least_by"] = by;
     layer["of_least"] = static_cast<double>(of("cycles")) / static_cast<double>(least);
   }
 }

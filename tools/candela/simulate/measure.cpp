@@ -48,6 +48,7 @@ void addTime(Json& into, const Json& from) {
           (into["provenance"].value(tag, 0.0) * before + share.get<double>() * more) /
           (before + more);
   for (const char* part : {"busy", "stall", "dram"}) addNumbers(into[part], from[part]);
+  if (from.contains("second")) addNumbers(into["second"], from["second"]);
   if (from.contains("causes")) {
     addNumbers(into["causes"], from["causes"]);
     sortDown(into["causes"]);

@@ -409,7 +409,8 @@ std::string hostSection(const Json& report) {
   return out + "</tbody></table></div></section>\n";
 }
 
-/// That the scales are no measured ones, where they are not, and what no hardware has.
+/// That the scales are no measured ones, where they are not, what no hardware has, and memories
+/// where there are two.
 std::string assumedRemark(const Json& report) {
   std::string remarks;
   const auto add = [&](const std::string& text) {
@@ -419,6 +420,8 @@ std::string assumedRemark(const Json& report) {
   for (const Json& setting : report.value("model_only", Json::array()))
     add(fmt::format("model only: {} = {}", setting["key"].get<std::string>(),
                     setting["value"].get<std::string>()));
+  for (const Json& memory : report.value("memories", Json::array()))
+    add(memory["text"].get<std::string>());
   return remarks;
 }
 
