@@ -128,6 +128,10 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
   if (time.memory == static_cast<uint8_t>(npu::MemoryId::kSecond))
     (npu::isLoad(time.engine) ? layer.secondLoaded : layer.secondStored) +=
         static_cast<uint64_t>(time.memoryBytes);
+  if (time.expandedBytes) {
+    layer.expanded += static_cast<uint64_t>(time.expandedBytes);
+    layer.compressed += static_cast<uint64_t>(time.memoryBytes);
+  }
   if (time.engine) {
     for (size_t i = 0; i < time.stalls.size(); ++i) layer.stalls[i] += time.stalls[i];
     layer.start = layer.start < 0 ? time.start : std::min(layer.start, time.start);
@@ -292,6 +296,9 @@ std::string LayerReport::text() const {
     if (hasTime_ && configuration_.hasSecond())
       layers += cdl::text(",\"second_loaded\":", layer.secondLoaded,
                           ",\"second_stored\":", layer.secondStored);
+    if (hasTime_ && configuration_.compressesConstants())
+      layers += cdl::text(",\"expanded_bytes\":", layer.expanded,
+                          ",\"compressed_bytes\":", layer.compressed);
     if (hasTime_ && hasCauses_) layers += cdl::text(",\"causes\":", causesText(causesOf(layer)));
     layers += "}";
   }

@@ -161,6 +161,12 @@ bool Configuration::isSecondFlash() const {
   return hasSecond() && valueText(key::kSecondType).starts_with("NOR-");
 }
 
+MemoryId memoryOf(const Configuration& configuration, RegionClass kind) {
+  if (!configuration.hasSecond()) return MemoryId::kDram;
+  const bool holdsConstants = configuration.valueText(key::kSecondHolds) == "constants";
+  return (kind == RegionClass::kConstants) == holdsConstants ? MemoryId::kSecond : MemoryId::kDram;
+}
+
 uint64_t Configuration::hash() const {
   uint64_t hash = 0xcbf29ce484222325; // FNV-1a, 64 bits
   // What the model alone has counts where it is used: the hash of a device that can be built is
@@ -236,6 +242,9 @@ Outcome needHardware(const Configuration& configuration, std::string_view what) 
 }
 
 Outcome needOneMemory(const Configuration& configuration, std::string_view what) {
+  if (configuration.compressesConstants())
+    return error("'{}': weights.compression = {}: {} one memory, which keeps bytes as they are",
+                 configuration.name, configuration.valueText(key::kWeightsCompression), what);
   if (!configuration.hasSecond()) return {};
   return error("'{}': second.holds = {}: {} one memory", configuration.name,
                configuration.valueText(key::kSecondHolds), what);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "simulator/isa/registers.h"
 #include "simulator/result.h"
 
 namespace candela::npu {
@@ -50,6 +51,8 @@ struct Configuration {
   /// Whether something lies in the second memory, and whether that is flash.
   bool hasSecond() const { return values[key::kSecondHolds] != 0; }
   bool isSecondFlash() const;
+  /// Whether constants lie in memory without their zeros.
+  bool compressesConstants() const { return values[key::kWeightsCompression] != 0; }
   /// Types of 16 bits and accumulators of 40.
   bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }
   /// Accumulator rows of columns() i32 (with int16: of 40 bits), as many in each bank.
@@ -72,6 +75,11 @@ struct Configuration {
   std::string toml() const;
 };
 
+/// The memories of a device: dram.* and second.*.
+enum class MemoryId : uint8_t { kDram, kSecond };
+/// Where the regions of a class lie.
+MemoryId memoryOf(const Configuration& configuration, RegionClass kind);
+
 /// A setting that no hardware description has: a key and its value as TOML shows them.
 struct ModelOnly {
   std::string_view key; ///< "section.key"; lives as long as the process
@@ -86,7 +94,8 @@ std::string modelOnlyText(const Configuration& configuration);
 /// name and value.
 Outcome needHardware(const Configuration& configuration, std::string_view what);
 
-/// Refuses a second memory, for engines that have one. Error: the key and its value.
+/// Refuses a second memory and constants that are compressed, for engines that have one, of bytes.
+/// Error: the key and its value.
 Outcome needOneMemory(const Configuration& configuration, std::string_view what);
 
 /// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of

@@ -24,8 +24,12 @@ public:
                    configuration_.hash());
     if (binary.regions.size() > kMaxRegions)
       return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
-    uint64_t bytes = 0;
-    for (const Region& region : binary.regions) bytes += region.bytes;
+    uint64_t bytes = 0, second = 0;
+    for (const Region& region : binary.regions)
+      (memoryOf(configuration_, region.kind) == MemoryId::kSecond ? second : bytes) += region.bytes;
+    if (second > static_cast<uint64_t>(configuration_[key::kSecondBytes]))
+      return error("the regions have {} bytes in second, which has {} of '{}'", second,
+                   configuration_[key::kSecondBytes], configuration_.name);
     if (bytes > static_cast<uint64_t>(configuration_[key::kDramBytes]))
       return error("the regions have {} bytes, the memory of '{}' {}", bytes, configuration_.name,
                    configuration_[key::kDramBytes]);

@@ -48,6 +48,9 @@ constexpr TimingConstant kConstants[] = {
      "rtl/dma: a word of the scratchpad 1, among the bytes under way 1"},
     {"dma.pipeline", 2, "cycle", Tag::kRtl, "rtl/dma: bytes under way 1, result 1"},
     {"dma.requests", 4, "burst", Tag::kRtl, "rtl/dma: what a store asks for ahead of its data"},
+    {"expand.pipeline", 3, "cycle", Tag::kAssumed,
+     "constants without their zeros: form and mask of a block 1, shift 1, result 1; a word of the "
+     "scratchpad in a cycle from then on"},
     {"fabric.latency", 10, "cycle", Tag::kAssumed,
      "between a channel and the controller, there and back"},
     {"controller.latency", 20, "ns", Tag::kAssumed,

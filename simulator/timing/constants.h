@@ -43,12 +43,13 @@ enum class Timing : uint8_t {
   kDmaRead,
   kDmaPipeline,
   kDmaRequests,
+  kExpandPipeline,
   kFabricLatency,
   kControllerLatency,
   kControllerWrites,
   kControllerTurn,
 };
-inline constexpr int kTimings = 28;
+inline constexpr int kTimings = 29;
 
 struct TimingConstant {
   std::string_view name;

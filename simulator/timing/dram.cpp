@@ -152,12 +152,6 @@ const DramTiming& dramTimingOf(const Configuration& configuration) {
   return kTimingsOfDram[configuration[key::kDramType]];
 }
 
-MemoryId memoryOf(const Configuration& configuration, RegionClass kind) {
-  if (!configuration.hasSecond()) return MemoryId::kDram;
-  const bool holdsConstants = configuration.valueText(key::kSecondHolds) == "constants";
-  return (kind == RegionClass::kConstants) == holdsConstants ? MemoryId::kSecond : MemoryId::kDram;
-}
-
 Dram::Dram(const Configuration& configuration, MemoryId which)
     : timing_(which == MemoryId::kDram ? dramTimingOf(configuration)
                                        : kTimingsOfDram[configuration[key::kSecondType]]),

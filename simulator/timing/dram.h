@@ -9,7 +9,6 @@
 
 #include "simulator/config/configuration.h"
 #include "simulator/isa/isa.h"
-#include "simulator/isa/registers.h"
 
 namespace candela::npu {
 
@@ -29,12 +28,6 @@ struct DramTiming {
 };
 std::span<const DramTiming> dramTimings();
 const DramTiming& dramTimingOf(const Configuration& configuration);
-
-/// The memories of a device: dram.* and second.*.
-enum class MemoryId : uint8_t { kDram, kSecond };
-inline constexpr int kMemories = 2;
-/// Where the regions of a class lie.
-MemoryId memoryOf(const Configuration& configuration, RegionClass kind);
 
 /// Divides what is not negative, by shifting where that does it: most sizes are powers of two, and
 /// each burst is divided by several of them.

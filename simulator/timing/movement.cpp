@@ -12,7 +12,12 @@ namespace {
 namespace tra = descriptor::transfer;
 
 constexpr double kMostBytes = 1LL << 41; ///< of a transfer: the largest memory holds half of it
-constexpr int64_t kMostWords = 1 << 22;  ///< of a copy that is followed word by word
+/// The class of the region of a load or a store that lies within one.
+RegionClass classOf(const Operation& o, const Binary& binary) {
+  return binary.regions[static_cast<size_t>(o.insn.values[field::load::kRegion])].kind;
+}
+
+constexpr int64_t kMostWords = 1 << 22; ///< of a copy that is followed word by word
 
 } // namespace
 
@@ -44,7 +49,8 @@ struct Movement::Box {
 };
 
 Result<Movement> Movement::of(const Configuration& configuration, const Operation& o,
-                              const Binary& binary, const std::vector<uint64_t>& bases) {
+                              const Binary& binary, const std::vector<uint64_t>& bases,
+                              const CompressedConstants* compressed) {
   const DescriptorValues& d = o.d;
   const int64_t width = configuration[key::kScratchpadBankWidth];
   Box far{d[tra::kRun],
@@ -61,6 +67,9 @@ Result<Movement> Movement::of(const Configuration& configuration, const Operatio
   if (m.isDram_)
     if (Outcome outside = m.placeInRegion(far, o, binary, bases)) return *std::move(outside);
   far.join();
+  const bool isExpanded = compressed && !compressed->empty() && o.insn.op == Op::kLoad &&
+                          classOf(o, binary) == RegionClass::kConstants;
+  if (isExpanded) m.compress(far, o.insn.values[field::load::kFar], *compressed);
   m.widthLog2_ = std::countr_zero(static_cast<uint64_t>(width));
   const bool isPadded =
       d[tra::kPadLeft] || d[tra::kPadRight] || d[tra::kPadTop] || d[tra::kPadBottom];
@@ -80,6 +89,24 @@ Result<Movement> Movement::of(const Configuration& configuration, const Operatio
   m.farBytes_ = m.farRuns_ * far.run;
   m.step_ = std::abs(far.strides[0]);
   return m;
+}
+
+void Movement::compress(Box& far, int64_t at, const CompressedConstants& compressed) {
+  expandedBytes_ = far.runs() * far.run;
+  const auto base = start_ - static_cast<uint64_t>(at);
+  const auto blocks = [&](int64_t offset) {
+    return compressed.bytesOf(at + offset, at + offset + far.run);
+  };
+  start_ = base + static_cast<uint64_t>(compressed.placeOf(at));
+  int64_t bytes = 0;
+  if (far.runs() > kMostWords) // of so many a mean says it
+    bytes = static_cast<int64_t>(static_cast<double>(blocks(0)) * static_cast<double>(far.runs()));
+  else
+    for (int64_t k = 0; k < far.lengths[2]; ++k)
+      for (int64_t j = 0; j < far.lengths[1]; ++j)
+        for (int64_t i = 0; i < far.lengths[0]; ++i)
+          bytes += blocks(k * far.strides[2] + j * far.strides[1] + i * far.strides[0]);
+  far = {bytes, {1, 1, 1}, {0, 0, 0}};
 }
 
 Outcome Movement::placeInRegion(const Box& far, const Operation& o, const Binary& binary,
@@ -129,6 +156,12 @@ void Movement::countDense(Box near) {
 }
 
 int64_t Movement::wordsWithin(int64_t bytes) const {
+  if (expandedBytes_) { // zeros are taken to be spread evenly
+    const auto all = static_cast<double>(expandedBytes_);
+    bytes = bytes == farBytes_ ? expandedBytes_
+                               : static_cast<int64_t>(static_cast<double>(bytes) * all /
+                                                      static_cast<double>(farBytes_));
+  }
   // Most boxes are one run or one row, for which a comparison saves the division.
   const auto split = [](int64_t a, int64_t by) {
     return a < by ? std::pair(int64_t{0}, a) : std::pair(a / by, a % by);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "simulator/binary/binary.h"
+#include "simulator/timing/compression.h"
 #include "simulator/timing/compute.h"
 #include "simulator/timing/dram.h"
 
@@ -14,10 +15,13 @@ namespace candela::npu {
 class Movement {
 public:
   Movement() = default;
-  /// The transfer of an operation; `bases`: the addresses of the regions. Errors: a region that the
-  /// program has not, bytes outside of it.
+  /// The transfer of an operation; `bases`: the addresses of the regions. `compressed`: how the
+  /// constants lie in memory, null or empty: as they are; then a load of them moves the blocks that
+  /// it needs, run by run and one behind the other. Errors: a region that the program has not,
+  /// bytes outside of it.
   static Result<Movement> of(const Configuration& configuration, const Operation& operation,
-                             const Binary& binary, const std::vector<uint64_t>& bases);
+                             const Binary& binary, const std::vector<uint64_t>& bases,
+                             const CompressedConstants* compressed = nullptr);
 
   struct Burst {
     uint64_t address;
@@ -44,6 +48,8 @@ public:
 
   bool isDram() const { return isDram_; }
   bool isStore() const { return isStore_; }
+  /// Of a load of compressed constants: their bytes when expanded; else 0.
+  int64_t expandedBytes() const { return expandedBytes_; }
   /// Bytes on the side of DRAM, and on that of the scratchpad with the padding.
   int64_t farBytes() const { return farBytes_; }
   int64_t nearBytes() const { return nearBytes_; }
@@ -61,6 +67,8 @@ private:
   /// Finds the first byte of DRAM; an error for bytes outside of the region.
   Outcome placeInRegion(const Box& far, const Operation& operation, const Binary& binary,
                         const std::vector<uint64_t>& bases);
+  /// Puts the blocks that hold the bytes of a box in the place of the box.
+  void compress(Box& far, int64_t at, const CompressedConstants& compressed);
   /// Counts the scratchpad's words: of a box with padding, of one without, and those that follow
   /// from either.
   void countPadded(const Box& near, const DescriptorValues& d);
@@ -75,6 +83,7 @@ private:
   int64_t planeBytes_ = 1, rowBytes_ = 1, nearRun_ = 1;
   int64_t runWords_ = 0, topWords_ = 0, leftWords_ = 0, rowWords_ = 0, planeWords_ = 0, planes_ = 1;
   int64_t run_ = 0, lengths_[3] = {1, 1, 1}, strides_[3] = {};
+  int64_t expandedBytes_ = 0;
   int64_t farBytes_ = 0, nearBytes_ = 0, portCycles_ = 0, farRuns_ = 0, step_ = 0;
   uint64_t start_ = 0;
   /// runs left, and where in the first of them

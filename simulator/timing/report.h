@@ -67,6 +67,7 @@ struct InstructionTime {
   /// its region lies, whole bursts aside
   int64_t memoryBytes = 0;
   uint8_t memory = 0;
+  int64_t expandedBytes = 0; ///< of a load of compressed constants: what they become
 
   /// The cause of most cycles.
   Stall stall() const;

@@ -114,6 +114,7 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary,
   lineTags_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), -1);
   lineReady_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), 0);
   report_.fidelity = options.fidelity;
+  if (configuration.compressesConstants()) compressed_ = CompressedConstants(binary.constants);
   memories_.emplace_back(Dram(configuration));
   if (configuration.hasSecond()) memories_.emplace_back(Dram(configuration, MemoryId::kSecond));
   for (Memory& memory : memories_) memory.latency = readLatency(memory.dram);
@@ -248,7 +249,8 @@ void Schedule::beginCompute(int engine) {
 void Schedule::beginMovement(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   const Operation& o = p.queue.front().operation;
-  Result<Movement> movement = Movement::of(configuration_, o, binary_, placement_.bases);
+  Result<Movement> movement =
+      Movement::of(configuration_, o, binary_, placement_.bases, &compressed_);
   if (!movement) {
     const uint32_t at = p.queue.front().instruction;
     return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
@@ -263,6 +265,7 @@ void Schedule::beginMovement(int engine) {
   }
   p.now.memory = static_cast<uint8_t>(p.memory);
   p.now.memoryBytes = p.movement.isDram() ? p.movement.farBytes() : 0;
+  p.now.expandedBytes = p.movement.expandedBytes();
   const int64_t port = p.movement.portCycles();
   const double memory = p.movement.isDram()
                             ? memoryCycles(dram, configuration_, p.movement.farRuns(),
@@ -362,13 +365,18 @@ void Schedule::moveBurst(int engine) {
   if (!isStore) land(p);
   p.isLast = p.movement.isDone();
   if (p.isLast) {
-    p.event = isStore ? p.arrived : p.landing.end() + valueOf(Timing::kDmaPipeline);
+    p.event = isStore ? p.arrived : p.landing.end() + pipelineOf(p);
     return;
   }
   lookAhead(p);
   const int64_t asked = std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue),
                                  p.completions[inRing(p.burst, p.completions.size())]);
   p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
+}
+
+int64_t Schedule::pipelineOf(const Process& p) {
+  const int64_t expand = p.movement.expandedBytes() ? valueOf(Timing::kExpandPipeline) : 0;
+  return valueOf(Timing::kDmaPipeline) + expand;
 }
 
 /// Lands a load's burst, beat by beat, the last one now.
@@ -430,7 +438,7 @@ void Schedule::moveChunk(int engine) {
     p.last = std::max({p.last, p.port + valueOf(Timing::kFabricLatency), served});
   } else {
     p.port = std::max(p.port + port, std::max(served, now + asking + still) + memory.latency);
-    p.last = p.port + valueOf(Timing::kDmaPipeline);
+    p.last = p.port + pipelineOf(p);
   }
   p.event = p.issued == p.movement.farBytes() ? p.last : next;
 }

@@ -155,6 +155,8 @@ private:
   void lookAhead(Process& p) const;
   static int64_t sendUntil(Process& p, int64_t asked);
   void land(Process& p) const;
+  /// Cycles of a load behind its last word.
+  static int64_t pipelineOf(const Process& p);
   void moveBurst(int engine);
   void moveChunk(int engine);
   void endMovement(int engine);
@@ -203,6 +205,8 @@ private:
   const ScheduleOptions& options_;
   std::vector<Insn> code_;
   Placement placement_;
+  /// With weights.compression, where the program brings its constants along.
+  CompressedConstants compressed_;
   std::vector<Memory> memories_; ///< dram, and second where something lies there
   const Divisor byBeat_;
   Counting counting_;

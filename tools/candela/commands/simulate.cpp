@@ -184,7 +184,8 @@ Json memoriesOf(const Measured& m, const npu::Configuration& npu) {
            {"width_bits", npu[kDramWidthBits]},
            {"holds", held == "constants" ? "activations" : "constants"},
            {"bytes_per_cycle", m.time["dram_bytes_per_cycle"]},
-           {"moved_bytes", m.dramBytes() + m.counter("dram_read_program") - second},
+           {"moved_bytes", m.dramBytes() + m.counter("dram_read_program") - second -
+                               m.sum("expanded_bytes") + m.sum("compressed_bytes")},
            {"bus_busy", busy("dram")}},
           {{"memory", "second"},
            {"type", npu.valueText(kSecondType)},
@@ -203,6 +204,28 @@ std::string memoryText(const Json& memory, uint64_t cycles) {
                      bytesText(count(memory, "moved_bytes")),
                      100 * memory["bus_busy"].get<double>() /
                          static_cast<double>(std::max<uint64_t>(cycles, 1)));
+}
+
+/// Bytes of the constants before and after compression, and how often they are fewer; adds the last
+/// to each layer that loads some. Null where they are not compressed.
+Json compressionOf(const Measured& m, const npu::Configuration& npu, Json& layers) {
+  if (m.time.is_null() || !npu.compressesConstants()) return {};
+  const auto ratio = [](uint64_t before, uint64_t after) {
+    return static_cast<double>(before) / static_cast<double>(std::max<uint64_t>(after, 1));
+  };
+  for (Json& layer : layers)
+    if (const uint64_t before = count(layer, "expanded_bytes"))
+      layer["compression_ratio"] = ratio(before, count(layer, "compressed_bytes"));
+  const uint64_t before = m.sum("expanded_bytes"), after = m.sum("compressed_bytes");
+  const std::string scheme = npu.valueText(npu::key::kWeightsCompression);
+  return {
+      {"scheme", scheme},
+      {"bytes_before", before},
+      {"bytes_after", after},
+      {"ratio", ratio(before, after)},
+      {"text", fmt::format("weights.compression {}: {} of constants are moved as {}, a ratio of "
+                           "{:.2f}",
+                           scheme, bytesText(before), bytesText(after), ratio(before, after))}};
 }
 
 /// The whole report but what other runs add.
@@ -239,6 +262,8 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["counters"] = m.counters;
   report["layers"] = m.layers;
   addShapes(report["layers"], placement);
+  if (Json compression = compressionOf(m, npu, report["layers"]); !compression.is_null())
+    report["compression"] = std::move(compression);
   if (!m.time.is_null()) {
     report["fidelity"] = arguments.fidelity;
     report["margin"] = marginOf(arguments.engine == "rtl" ? "rtl" : arguments.fidelity);
@@ -287,6 +312,8 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                 m.programs == 1 ? "" : "s", m.counter("instructions"));
   for (const npu::ModelOnly& setting : npu::modelOnly(npu))
     console.print("  model only: {} = {}\n", setting.key, setting.value);
+  if (report.contains("compression"))
+    console.print("  {}\n", report["compression"]["text"].get<std::string>());
   for (const Json& memory : report.value("memories", Json::array()))
     console.print("  {}\n", memory["text"].get<std::string>());
   printLayers(m, arguments.rows, console);

@@ -127,9 +127,11 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
   const auto key = [&](int which) { return static_cast<double>(npu[which]); };
   const auto multipliers = static_cast<double>(npu.rows() * npu.columns());
   const double nanoseconds = 1000 * of("cycles") / key(npu::key::kClockMhz);
-  const MemoryUse memory = memoryUse(
-      npu, of("weights") + of("tables") + of("loaded") + of("stored") + of("program_bytes"),
-      of("second_loaded") + of("second_stored"));
+  const MemoryUse memory =
+      memoryUse(npu,
+                of("weights") + of("tables") + of("loaded") + of("stored") + of("program_bytes") -
+                    of("expanded_bytes") + of("compressed_bytes"),
+                of("second_loaded") + of("second_stored"));
   const double kibibytes =
       (key(npu::key::kScratchpadBytes) + key(npu::key::kAccumulatorBytes)) / 1024 +
       memory.kibibytes;

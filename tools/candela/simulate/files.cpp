@@ -20,8 +20,11 @@ std::vector<std::string> causesOf(const Json& report) {
 
 /// Counts of layers that only some devices have.
 std::vector<const char*> moreCounts(const Json& report) {
-  if (report.contains("memories")) return {"second_loaded", "second_stored"};
-  return {};
+  std::vector<const char*> names;
+  if (report.contains("memories")) names = {"second_loaded", "second_stored"};
+  if (report.contains("compression"))
+    names.insert(names.end(), {"expanded_bytes", "compressed_bytes"});
+  return names;
 }
 
 uint64_t countIn(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }

@@ -56,8 +56,9 @@ void addLeastCycles(Measured& measured, const Json& placement, const npu::Config
       if (node == nodes.end() || of("macs") < node->second.macs) continue;
       array = node->second.cycles;
     }
-    const auto bytes =
-        static_cast<double>(of("weights") + of("tables") + of("loaded") + of("stored"));
+    const auto bytes = static_cast<double>(of("weights") + of("tables") + of("loaded") +
+                                           of("stored") + of("compressed_bytes")) -
+                       static_cast<double>(of("expanded_bytes"));
     const auto inSecond = static_cast<double>(of("second_loaded") + of("second_stored"));
     const std::pair<uint64_t, const char*> bounds[] = {
         {array, "array"},

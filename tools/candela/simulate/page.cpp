@@ -22,9 +22,15 @@ constexpr size_t kMostEvents = 60000;
 
 uint64_t number(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }
 
+uint64_t secondOf(const Json& layer) {
+  return number(layer, "second_loaded") + number(layer, "second_stored");
+}
+
+/// What crosses the first memory's bus.
 uint64_t dramOf(const Json& layer) {
   return number(layer, "weights") + number(layer, "tables") + number(layer, "loaded") +
-         number(layer, "stored");
+         number(layer, "stored") + number(layer, "compressed_bytes") -
+         number(layer, "expanded_bytes") - secondOf(layer);
 }
 
 uint64_t busiest(const Json& layer, std::string_view kind) {
@@ -249,6 +255,7 @@ Json layerData(const Json& layer) {
                {"start", number(layer, "start")},
                {"done", number(layer, "done")},
                {"dram", dramOf(layer)},
+               {"second", secondOf(layer)},
                {"matrix", busiest(layer, "matrix")},
                {"requant", busiest(layer, "requant")},
                {"vector", busiest(layer, "vector")},
@@ -265,6 +272,7 @@ Json pageData(const Json& report, const Timeline& timeline, const Json& memory) 
                {"cycles", report["cycles"]},
                {"peak", time["peak_macs_per_cycle"]},
                {"bandwidth", time["dram_bytes_per_cycle"]},
+               {"second_bandwidth", time.value("second_bytes_per_cycle", 1.0)},
                {"array", report["array"]},
                {"engines", timeline.engines},
                {"ops", timeline.ops},
@@ -420,6 +428,7 @@ std::string assumedRemark(const Json& report) {
   for (const Json& setting : report.value("model_only", Json::array()))
     add(fmt::format("model only: {} = {}", setting["key"].get<std::string>(),
                     setting["value"].get<std::string>()));
+  if (report.contains("compression")) add(report["compression"]["text"].get<std::string>());
   for (const Json& memory : report.value("memories", Json::array()))
     add(memory["text"].get<std::string>());
   return remarks;

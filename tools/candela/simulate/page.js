@@ -478,7 +478,8 @@ function estimate(change) {
   let cycles = 0;
   for (const layer of run.layers) {
     // Scaling and writing sums goes by columns; memory is as fast as before when the clock is not.
-    const dma = Math.max(layer.transfer, layer.dram / run.bandwidth),
+    const dma = Math.max(layer.transfer, layer.dram / run.bandwidth,
+                         layer.second / run.second_bandwidth),
           now = Math.max(layer.matrix, dma, layer.requant, layer.vector, 1e-9),
           then = Math.max(
               layer.matrix * arrayFactor(layer, change), dma * change.clock / change.bandwidth,
