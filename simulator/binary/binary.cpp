@@ -14,10 +14,13 @@ namespace {
 constexpr char kMagic[8] = {'C', 'D', 'L', 'N', 'P', 'U', '\r', '\n'};
 constexpr uint32_t kFormat = 1;
 constexpr size_t kHeaderBytes = 48, kRecordBytes = 24, kChecksumAt = 40;
-enum Section : uint32_t { kRegions = 1, kCode, kConstants, kSymbols, kStrings };
-constexpr std::string_view kSectionNames[] = {"",          "regions", "code",
-                                              "constants", "symbols", "strings"};
-constexpr size_t kUnit[] = {0, 16, 16, 1, 16, 1};
+/// kCores is there where a program has code for several.
+enum Section : uint32_t { kRegions = 1, kCode, kConstants, kSymbols, kStrings, kCores };
+constexpr uint32_t kSections = 6;
+constexpr std::string_view kSectionNames[] = {"",        "regions", "code", "constants",
+                                              "symbols", "strings", "cores"};
+constexpr size_t kUnit[] = {0, 16, 16, 1, 16, 1, 8};
+constexpr size_t kMostCores = static_cast<size_t>(kKeys[key::kCoresCount].high);
 
 template <typename T> T get(std::span<const std::byte> bytes, size_t at) {
   T value;
@@ -30,19 +33,19 @@ template <typename T> void put(std::vector<std::byte>& bytes, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-using Sections = std::array<std::span<const std::byte>, 6>;
+using Sections = std::array<std::span<const std::byte>, kSections + 1>;
 
 Result<Sections> sectionsOf(std::span<const std::byte> bytes) {
   const uint32_t count = get<uint32_t>(bytes, 12);
-  if (count > 5 || bytes.size() < kHeaderBytes + count * kRecordBytes)
+  if (count > kSections || bytes.size() < kHeaderBytes + count * kRecordBytes)
     return error("header: {} sections do not fit into {} bytes", count, bytes.size());
   Sections sections;
-  std::array<bool, 6> seen{};
+  std::array<bool, kSections + 1> seen{};
   for (uint32_t i = 0; i < count; ++i) {
     const size_t at = kHeaderBytes + i * kRecordBytes;
     const uint32_t kind = get<uint32_t>(bytes, at);
     const uint64_t offset = get<uint64_t>(bytes, at + 8), size = get<uint64_t>(bytes, at + 16);
-    if (kind < kRegions || kind > kStrings || get<uint32_t>(bytes, at + 4) != 0)
+    if (kind < kRegions || kind > kCores || get<uint32_t>(bytes, at + 4) != 0)
       return error("section {}: kind {} is unknown", i, kind);
     const std::string_view name = kSectionNames[kind];
     if (std::exchange(seen[kind], true)) return error("section {}: it is there twice", name);
@@ -121,7 +124,67 @@ Outcome readSymbols(const Sections& sections, Binary& binary) {
   return {};
 }
 
+/// Behind code and symbols.
+Outcome readCores(const Sections& sections, Binary& binary) {
+  const auto records = sections[kCores];
+  if (records.size() / 8 > kMostCores || records.size() == 8)
+    return error("section cores: {} cores, there may be 2 to {}", records.size() / 8, kMostCores);
+  uint64_t free = 0;
+  for (size_t at = 0; at < records.size(); at += 8) {
+    const CoreCode code{get<uint32_t>(records, at), get<uint32_t>(records, at + 4)};
+    if (code.first != free || code.count == 0 || free + code.count > binary.code.size())
+      return error("core {}: {} instructions from {}, the one before ends at {} of {}", at / 8,
+                   code.count, code.first, free, binary.code.size());
+    free += code.count;
+    binary.cores.push_back(code);
+  }
+  if (!binary.cores.empty() && free != binary.code.size())
+    return error("section cores: the last one ends at {} of {} instructions", free,
+                 binary.code.size());
+  for (const Symbol& symbol : binary.symbols)
+    if (binary.coreOf(symbol.first) != binary.coreOf(symbol.first + symbol.count - 1))
+      return error("symbol '{}': {} instructions from {} are of two cores", symbol.node,
+                   symbol.count, symbol.first);
+  return {};
+}
+
 } // namespace
+
+CoreCode Binary::codeOf(size_t core) const {
+  if (cores.empty() && core == 0) return {0, static_cast<uint32_t>(code.size())};
+  return core < cores.size() ? cores[core] : CoreCode{};
+}
+
+size_t Binary::coreOf(uint32_t instruction) const {
+  const auto after =
+      std::upper_bound(cores.begin(), cores.end(), instruction,
+                       [](uint32_t at, const CoreCode& each) { return at < each.first; });
+  return after == cores.begin() ? 0 : static_cast<size_t>(after - cores.begin()) - 1;
+}
+
+std::string Binary::coreText(uint32_t instruction) const {
+  return cores.empty() ? std::string() : fmt::format("core {} ", coreOf(instruction));
+}
+
+Outcome checkCores(const Insn& insn, const Configuration& configuration) {
+  if (insn.op != Op::kPost && insn.op != Op::kAwait) return {};
+  const std::string_view name = opInfo(static_cast<uint64_t>(insn.op))->name;
+  if (configuration.cores() == 1)
+    return error("{}: '{}' has one core (cores.count = 1)", name, configuration.name);
+  if (insn.op == Op::kPost) return {};
+  const int64_t core = insn.values[field::await::kCore], of = insn.values[field::await::kOf];
+  if (core >= static_cast<int64_t>(configuration.cores()))
+    return error("{}: core {}, '{}' has {}", name, core, configuration.name, configuration.cores());
+  if (of >= kEngineCount || !(configuration.engines() >> of & 1))
+    return error("{}: '{}' has no engine {}", name, configuration.name, of);
+  return {};
+}
+
+Outcome checkCores(const Binary& binary, const Configuration& configuration) {
+  if (binary.coreCount() <= configuration.cores()) return {};
+  return error("the program is for {} cores, '{}' has {} (cores.count)", binary.coreCount(),
+               configuration.name, configuration.cores());
+}
 
 std::string Binary::origin(uint32_t instruction) const {
   const auto after =
@@ -149,7 +212,7 @@ std::vector<std::byte> writeBinary(const Binary& binary) {
     if (isNew) strings += value + '\0';
     return at->second;
   };
-  std::vector<std::byte> parts[6];
+  std::vector<std::byte> parts[kSections + 1];
   for (const Region& region : binary.regions) {
     put(parts[kRegions], text(region.name));
     put(parts[kRegions], static_cast<uint32_t>(region.kind));
@@ -167,27 +230,32 @@ std::vector<std::byte> writeBinary(const Binary& binary) {
     put(parts[kSymbols], symbol.tile);
   }
   for (const char c : strings) parts[kStrings].push_back(static_cast<std::byte>(c));
+  for (const CoreCode& core : binary.cores) {
+    put(parts[kCores], core.first);
+    put(parts[kCores], core.count);
+  }
+  const uint32_t sections = binary.cores.empty() ? kSections - 1 : kSections;
 
   std::vector<std::byte> file;
   for (const char c : kMagic) file.push_back(static_cast<std::byte>(c));
   put(file, kFormat);
-  put(file, uint32_t{5});
+  put(file, sections);
   put(file, kSpecHash);
   put(file, binary.configurationHash);
-  size_t offset = kHeaderBytes + 5 * kRecordBytes;
-  for (uint32_t kind = kRegions; kind <= kStrings; ++kind) offset += parts[kind].size();
+  size_t offset = kHeaderBytes + sections * kRecordBytes;
+  for (uint32_t kind = kRegions; kind <= sections; ++kind) offset += parts[kind].size();
   file.reserve(offset);
   put(file, uint64_t{offset});
   put(file, uint64_t{0});
-  offset = kHeaderBytes + 5 * kRecordBytes;
-  for (uint32_t kind = kRegions; kind <= kStrings; ++kind) {
+  offset = kHeaderBytes + sections * kRecordBytes;
+  for (uint32_t kind = kRegions; kind <= sections; ++kind) {
     put(file, kind);
     put(file, uint32_t{0});
     put(file, uint64_t{offset});
     put(file, uint64_t{parts[kind].size()});
     offset += parts[kind].size();
   }
-  for (uint32_t kind = kRegions; kind <= kStrings; ++kind)
+  for (uint32_t kind = kRegions; kind <= sections; ++kind)
     file.insert(file.end(), parts[kind].begin(), parts[kind].end());
   const uint64_t checksum = binaryChecksum(file);
   std::memcpy(file.data() + kChecksumAt, &checksum, sizeof checksum);
@@ -221,6 +289,7 @@ Result<Binary> readBinary(std::span<const std::byte> bytes) {
   binary.constants.assign(constants.begin(), constants.end());
   if (Outcome bad = readRegions(*sections, binary)) return *bad;
   if (Outcome bad = readSymbols(*sections, binary)) return *bad;
+  if (Outcome bad = readCores(*sections, binary)) return *bad;
   return binary;
 }
 

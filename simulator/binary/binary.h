@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/config/configuration.h"
 #include "simulator/isa/codec.h"
 #include "simulator/isa/registers.h"
 #include "simulator/result.h"
@@ -30,6 +31,12 @@ struct Symbol {
   bool operator==(const Symbol&) const = default;
 };
 
+/// The instructions of one core: those from `first` on.
+struct CoreCode {
+  uint32_t first = 0, count = 0;
+  bool operator==(const CoreCode&) const = default;
+};
+
 /// A program with all that it brings along. A value type.
 struct Binary {
   /// Of the configuration that it was made for: a preset's, or what a file calls itself.
@@ -39,12 +46,28 @@ struct Binary {
   std::vector<Region> regions;
   std::vector<Word> code;
   std::vector<std::byte> constants; ///< as long as the region of class constants, or empty
-  std::vector<Symbol> symbols;      ///< in the order of `first`, disjoint
+  std::vector<Symbol> symbols;      ///< in the order of `first`, disjoint, each of one core
+  /// Of each core, one behind the other, all of the code together; empty: all of it is core 0's.
+  std::vector<CoreCode> cores;
 
   bool operator==(const Binary&) const = default;
   /// "Conv_12 tile 3: ", or nothing for an instruction without a symbol.
   std::string origin(uint32_t instruction) const;
+  /// At least 1.
+  size_t coreCount() const { return cores.empty() ? 1 : cores.size(); }
+  /// The instructions of a core; none of one that has no code.
+  CoreCode codeOf(size_t core) const;
+  /// The core of an instruction.
+  size_t coreOf(uint32_t instruction) const;
+  /// "core 2 ", or nothing where there is one core.
+  std::string coreText(uint32_t instruction) const;
 };
+
+/// What an instruction asks of other cores that the configuration does not have. Errors: post and
+/// await where there is one core, a core or an engine that is not there.
+Outcome checkCores(const Insn& insn, const Configuration& configuration);
+/// Whether the cores of a program fit the configuration. Errors: more of them than it has.
+Outcome checkCores(const Binary& binary, const Configuration& configuration);
 
 /// The bytes of a file that readBinary reads as the same binary.
 std::vector<std::byte> writeBinary(const Binary& binary);

@@ -60,6 +60,8 @@ struct Configuration {
     const int64_t banks = values[key::kAccumulatorBanks];
     return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns() * banks) * banks);
   }
+  /// 1 to 16, each with all of the engines and memories above.
+  size_t cores() const { return static_cast<size_t>(values[key::kCoresCount]); }
   /// DMA engines of each direction, 1 to 4.
   int loadChannels() const { return static_cast<int>(values[key::kDmaLoadChannels]); }
   int storeChannels() const { return static_cast<int>(values[key::kDmaStoreChannels]); }

@@ -11,7 +11,10 @@ class FunctionalDevice : public SteppedDevice {
 public:
   FunctionalDevice(Configuration configuration, FunctionalOptions options, bool isStepped)
       : configuration_(std::move(configuration)), options_(std::move(options)),
-        memory_(configuration_, options_.checks), isStepped_(isStepped) {}
+        isStepped_(isStepped) {
+    for (size_t core = 0; core < configuration_.cores(); ++core)
+      memories_.push_back(std::make_unique<Memory>(configuration_, options_.checks, core, dram_));
+  }
 
   const Configuration& configuration() const override { return configuration_; }
   const Binary& program() const override { return binary_; }
@@ -22,6 +25,10 @@ public:
       return error("made for configuration '{}' {:016x}, this is '{}' {:016x}",
                    binary.configurationName, binary.configurationHash, configuration_.name,
                    configuration_.hash());
+    if (isStepped_ && configuration_.cores() > 1)
+      return error("'{}' has {} cores (cores.count), here is one", configuration_.name,
+                   configuration_.cores());
+    if (Outcome bad = checkCores(binary, configuration_)) return bad;
     if (binary.regions.size() > kMaxRegions)
       return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
     uint64_t bytes = 0, second = 0;
@@ -44,14 +51,15 @@ public:
     }
     binary_ = std::move(binary);
     code_ = std::move(code);
-    memory_.setRegions(binary_.regions);
+    dram_.regions = binary_.regions;
+    dram_.bound = {};
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
       if (binary_.regions[i].kind == RegionClass::kConstants &&
           !(isStepped_ && binary_.constants.empty())) {
         if (binary_.constants.size() < binary_.regions[i].bytes)
           return error("region '{}': {} bytes, the constants have {}", binary_.regions[i].name,
                        binary_.regions[i].bytes, binary_.constants.size());
-        memory_.bind(i, binary_.constants);
+        dram_.bound[i] = std::span(binary_.constants).first(binary_.regions[i].bytes);
       }
     isLoaded_ = true;
     return {};
@@ -67,37 +75,76 @@ public:
     if (memory.size() < record.bytes)
       return error("region '{}': {} bytes are bound, it has {}", record.name, memory.size(),
                    record.bytes);
-    memory_.bind(region, memory);
+    dram_.bound[region] = memory.first(record.bytes);
     return {};
   }
 
   Result<RunReport> run() override {
     if (Outcome bad = begin(true)) return *bad;
-    RunReport report = machine_->run();
-    machine_.reset(); // what it remembers of accesses is large
+    bool moved = true;
+    while (moved && !fault()) {
+      moved = false;
+      for (const auto& machine : machines_) moved |= machine->goOn();
+    }
+    const auto stuck =
+        std::ranges::find_if(machines_, [](const auto& each) { return !each->hasHalted(); });
+    if (!fault() && stuck != machines_.end()) (*stuck)->stopStuck(standing());
+    RunReport report = gathered();
+    machines_.clear(); // what they remember of accesses is large
+    shared_.reset();
     return report;
   }
 
   Outcome begin(bool isCounting) override {
     if (!isLoaded_) return error("no program is loaded");
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
-      if (!memory_.isBound(i)) return error("region '{}' is not bound", binary_.regions[i].name);
-    memory_.reset();
-    machine_.emplace(configuration_, options_, binary_, code_, memory_, isCounting);
+      if (!dram_.bound[i]) return error("region '{}' is not bound", binary_.regions[i].name);
+    if (options_.checks) dram_.reset(configuration_);
+    machines_.clear();
+    shared_.emplace(configuration_, options_);
+    for (size_t core = 0; core < binary_.coreCount(); ++core) {
+      memories_[core]->reset();
+      machines_.push_back(std::make_unique<Machine>(configuration_, options_, binary_, code_, core,
+                                                    *memories_[core], *shared_, isCounting));
+    }
     return {};
   }
-  bool word() override { return machine_->word(); }
-  bool advance(int engine) override { return machine_->advance(engine); }
-  const RunReport& report() const override { return machine_->report(); }
-  uint32_t semaphore(int index) const override { return machine_->semaphore(index); }
+  bool word() override { return machines_[0]->word(); }
+  bool advance(int engine) override { return machines_[0]->advance(engine); }
+  const RunReport& report() const override { return machines_[0]->report(); }
+  uint32_t semaphore(int index) const override { return machines_[0]->semaphore(index); }
 
 private:
+  bool fault() const {
+    return std::ranges::any_of(machines_,
+                               [](const auto& m) { return m->report().fault.has_value(); });
+  }
+  /// What all engines of all cores stand at.
+  std::string standing() const {
+    if (machines_.size() == 1) return machines_[0]->standing();
+    std::string text;
+    for (size_t core = 0; core < machines_.size(); ++core)
+      text += fmt::format("{}core {}: {}", core ? "; " : "", core, machines_[core]->standing());
+    return text;
+  }
+  /// Of all cores: counters are sums, snapshots are those of core 0.
+  RunReport gathered() const {
+    RunReport all = machines_[0]->report();
+    for (size_t core = 1; core < machines_.size(); ++core) {
+      const RunReport& other = machines_[core]->report();
+      for (size_t i = 0; i < all.counters.size(); ++i) all.counters[i] += other.counters[i];
+      if (!all.fault) all.fault = other.fault;
+    }
+    return all;
+  }
+
   /// What one instruction alone shows to be wrong on this configuration.
   Outcome check(const Insn& insn) const {
     const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
     if (!(configuration_.engines() >> insn.engine & 1))
       return error("{}: '{}' has no engine {}", info.name, configuration_.name,
                    engineName(insn.engine));
+    if (Outcome bad = checkCores(insn, configuration_)) return bad;
     if ((insn.op == Op::kMovi || insn.op == Op::kAddi) && insn.values[field::movi::kX] == 0)
       return error("{}: x0 is always 0", info.name);
     if (insn.op == Op::kConfig) {
@@ -114,10 +161,12 @@ private:
 
   Configuration configuration_;
   FunctionalOptions options_;
-  Memory memory_;
+  DramRegions dram_;
+  std::vector<std::unique_ptr<Memory>> memories_; ///< by core
   Binary binary_;
   std::vector<Insn> code_;
-  std::optional<Machine> machine_; ///< of the run
+  std::optional<SharedRun> shared_;                ///< of the run
+  std::vector<std::unique_ptr<Machine>> machines_; ///< of the run, by core
   bool isLoaded_ = false, isStepped_;
 };
 

@@ -13,16 +13,21 @@ constexpr uint64_t kInstructionCost = 4096; ///< in operations: a loop over noth
 } // namespace
 
 Machine::Machine(const Configuration& configuration, const FunctionalOptions& options,
-                 const Binary& binary, const std::vector<Insn>& code, Memory& memory,
-                 bool isCounting)
-    : configuration_(configuration), options_(options), binary_(binary), code_(code),
-      memory_(memory), kernels_(options.plainKernels ? plainKernels() : bestKernels()),
-      counting_(configuration, binary), isCounting_(isCounting), budget_(options.maxOperations) {
+                 const Binary& binary, const std::vector<Insn>& code, size_t core, Memory& memory,
+                 SharedRun& shared, bool isCounting)
+    : configuration_(configuration), options_(options), binary_(binary), code_(code), core_(core),
+      end_(binary.codeOf(core).first + binary.codeOf(core).count), memory_(memory), shared_(shared),
+      kernels_(options.plainKernels ? plainKernels() : bestKernels()),
+      counting_(configuration, binary), pc_(binary.codeOf(core).first), isCounting_(isCounting) {
+  const Clock none(slotOf(configuration.cores(), 0));
+  clocks_.fill(none);
+  dispatchOrders_.push_back(none);
   if (options.onRetire) memory.record();
 }
 
 std::string Machine::describe(uint32_t instruction) const {
-  const std::string text = fmt::format("instruction {}", instruction);
+  const std::string text =
+      fmt::format("{}instruction {}", binary_.coreText(instruction), instruction);
   if (instruction >= code_.size()) return text;
   return fmt::format("{}: {}{}", text, binary_.origin(instruction), insnText(code_[instruction]));
 }
@@ -38,46 +43,64 @@ template <typename Work> bool Machine::guarded(Work work) {
   return !run_.fault;
 }
 
-bool Machine::word() {
-  return guarded([&] {
-    if (!controlStep()) deadlock();
+void Machine::stopStuck(const std::string& text) {
+  guarded([&] {
+    current_ = pc_;
+    raise(FaultKind::kDeadlock, "nobody can go on; {}", text);
   });
+}
+
+bool Machine::word() {
+  bool moved = false;
+  guarded([&] { moved = controlStep(); });
+  if (!moved) stopStuck(standing());
+  return !run_.fault;
 }
 
 bool Machine::advance(int engine) {
-  return guarded([&] {
-    if (!isReady(engine)) deadlock();
-    execute(engine);
-  });
+  if (!run_.fault && !isReady(engine)) stopStuck(standing());
+  return guarded([&] { execute(engine); });
 }
 
-RunReport Machine::run() {
+bool Machine::goOn() {
+  bool moved = false;
   guarded([&] {
-    while (!halted_) {
-      bool moved = false;
-      while (!halted_ && controlStep()) moved = true;
-      // What needs no token first: tokens are then taken when as many as can be there are there.
-      for (int engine = 1; engine < kEngineCount; ++engine)
-        while (!queues_[engine].empty() && queues_[engine].front().insn.waitCount == 0) {
-          execute(engine);
-          moved = true;
-        }
-      if (moved) continue;
-      for (int engine = 1; engine < kEngineCount && !moved; ++engine)
-        if (isReady(engine)) {
-          execute(engine);
-          moved = true;
-        }
-      if (!moved && !halted_) deadlock();
-    }
+    while (!halted_ && round()) moved = true;
   });
-  return std::move(run_);
+  return moved;
+}
+
+/// Whether anything could go on.
+bool Machine::round() {
+  bool moved = false;
+  while (!halted_ && controlStep()) moved = true;
+  // What needs no token first: tokens are then taken when as many as can be there are there.
+  for (int engine = 1; engine < kEngineCount; ++engine)
+    while (!queues_[engine].empty() && queues_[engine].front().insn.waitCount == 0 &&
+           mayBegin(queues_[engine].front().insn)) {
+      execute(engine);
+      moved = true;
+    }
+  if (moved) return true;
+  for (int engine = 1; engine < kEngineCount; ++engine)
+    if (isReady(engine)) {
+      execute(engine);
+      return true;
+    }
+  return false;
+}
+
+/// Whether tokens and events are there.
+bool Machine::mayBegin(const Insn& insn) const {
+  if (semaphores_[insn.waitSemaphore].count() < insn.waitCount) return false;
+  if (insn.op != Op::kAwait) return true;
+  const size_t slot = slotOf(static_cast<size_t>(insn.values[field::await::kCore]),
+                             static_cast<int>(insn.values[field::await::kOf]));
+  return shared_.posts[slot].size() >= static_cast<size_t>(insn.values[field::await::kEvents]);
 }
 
 bool Machine::isReady(int engine) const {
-  if (queues_[engine].empty()) return false;
-  const Insn& insn = queues_[engine].front().insn;
-  return semaphores_[insn.waitSemaphore].count() >= insn.waitCount;
+  return !queues_[engine].empty() && mayBegin(queues_[engine].front().insn);
 }
 
 bool Machine::takeToken(const Insn& insn, int engine) {
@@ -86,13 +109,23 @@ bool Machine::takeToken(const Insn& insn, int engine) {
   if (semaphore.count() < insn.waitCount) return false;
   Clock& clock = clocks_[engine];
   if (semaphore.lastWaiter >= 0 && semaphore.lastWaiter != engine &&
-      clock[semaphore.lastWaiter] < semaphore.lastWait)
+      clock[slotOf(core_, semaphore.lastWaiter)] < semaphore.lastWait)
     raise(FaultKind::kSemaphore, "waits for s{} as {} does, without an order between them",
           insn.waitSemaphore, engineName(semaphore.lastWaiter));
   join(clock, semaphore.take(insn.waitCount));
   semaphore.lastWaiter = engine;
-  semaphore.lastWait = clock[engine] + 1; // this very instruction
+  semaphore.lastWait = clock[slotOf(core_, engine)] + 1; // this very instruction
   return true;
+}
+
+/// Orders an await behind its event, and keeps what a post is behind.
+void Machine::meetCores(const Insn& insn, int engine) {
+  if (insn.op == Op::kPost) shared_.posts[slotOf(core_, engine)].push_back(clocks_[engine]);
+  if (insn.op != Op::kAwait || insn.values[field::await::kEvents] == 0) return;
+  const size_t slot = slotOf(static_cast<size_t>(insn.values[field::await::kCore]),
+                             static_cast<int>(insn.values[field::await::kOf]));
+  join(clocks_[engine],
+       shared_.posts[slot][static_cast<size_t>(insn.values[field::await::kEvents]) - 1]);
 }
 
 void Machine::signal(const Insn& insn, int engine) {
@@ -108,7 +141,7 @@ void Machine::retire(const Insn& insn, int engine, uint32_t instruction) {
   signal(insn, engine);
   if (options_.onRetire) {
     RetireRecord record{};
-    record[trace::kSequence] = retired_++;
+    record[trace::kSequence] = shared_.retired++;
     record[trace::kInstruction] = instruction;
     record[trace::kEngine] = static_cast<uint64_t>(engine);
     record[trace::kOpcode] = static_cast<uint64_t>(insn.op);
@@ -129,21 +162,24 @@ void Machine::execute(int engine) {
   Clock& clock = clocks_[engine];
   join(clock, dispatchOrders_[entry.order]);
   takeToken(entry.insn, engine);
-  ++clock[engine];
-  if (entry.insn.op != Op::kNop) {
-    accesses_.push_back({entry.instruction, clock[engine], static_cast<uint8_t>(engine)});
+  const size_t slot = slotOf(core_, engine);
+  ++clock[slot];
+  meetCores(entry.insn, engine);
+  if (hasWork(entry.insn.op)) {
+    std::vector<Access>& accesses = shared_.accesses;
+    accesses.push_back({entry.instruction, clock[slot], static_cast<uint8_t>(slot)});
     Execution execution{configuration_,
                         kernels_,
                         memory_,
                         matrix_,
-                        budget_,
+                        shared_.budget,
                         entry.insn,
                         entry.d,
                         entry.second,
-                        {static_cast<AccessId>(accesses_.size() - 1),
-                         static_cast<uint8_t>(engine),
+                        {static_cast<AccessId>(accesses.size() - 1),
+                         static_cast<uint8_t>(slot),
                          &clock,
-                         &accesses_,
+                         &accesses,
                          {}}};
     if (isLoad(engine) || isStore(engine))
       runDma(execution);
@@ -169,8 +205,8 @@ void Machine::count(const Entry& entry) {
 
 bool Machine::controlStep() {
   current_ = pc_;
-  if (pc_ >= code_.size()) raise(FaultKind::kInstruction, "the program ends without halt");
-  if (budget_ < kInstructionCost)
+  if (pc_ >= end_) raise(FaultKind::kInstruction, "the program ends without halt");
+  if (shared_.budget < kInstructionCost)
     raise(FaultKind::kLimit, "{} operations were allowed", options_.maxOperations);
   const Insn& insn = code_[pc_];
   if (insn.engine != static_cast<int>(Engine::kControl)) {
@@ -188,27 +224,33 @@ bool Machine::controlStep() {
       controlWaits_ = "waits until engines are idle";
       return false;
     }
-    if (semaphores_[insn.waitSemaphore].count() < insn.waitCount) {
-      controlWaits_ = fmt::format("waits for {} of s{}, which has {}", insn.waitCount,
-                                  insn.waitSemaphore, semaphores_[insn.waitSemaphore].count());
+    if (!mayBegin(insn)) {
+      controlWaits_ = waitText(insn);
       return false;
     }
-    Clock& clock = clocks_[0];
-    const Clock before = clock;
-    takeToken(insn, 0);
-    for (int engine = 1; engine < kEngineCount; ++engine)
-      if (mask >> engine & 1) join(clock, clocks_[engine]);
-    if (insn.signalCount || insn.waitCount) ++clock[0];
-    if (clock != before) dispatchOrders_.push_back(clock);
+    const bool isPostOrAwait = insn.op == Op::kPost || insn.op == Op::kAwait;
+    if (mask || insn.signalCount || insn.waitCount || isPostOrAwait) orderControl(insn, mask);
     controlInstruction(insn);
     retire(insn, 0, pc_);
   }
-  budget_ -= kInstructionCost;
+  shared_.budget -= kInstructionCost;
   if (insn.op != Op::kHalt) {
     ++pc_;
     jumpBack();
   }
   return true;
+}
+
+/// Orders the control processor behind engines of the mask, tokens and events.
+void Machine::orderControl(const Insn& insn, uint32_t mask) {
+  Clock& clock = clocks_[0];
+  const Clock before = clock;
+  takeToken(insn, 0);
+  for (int engine = 1; engine < kEngineCount; ++engine)
+    if (mask >> engine & 1) join(clock, clocks_[engine]);
+  if (insn.signalCount || insn.waitCount || insn.op == Op::kPost) ++clock[slotOf(core_, 0)];
+  meetCores(insn, 0);
+  if (clock != before) dispatchOrders_.push_back(clock);
 }
 
 void Machine::jumpBack() {
@@ -228,7 +270,7 @@ void Machine::controlInstruction(const Insn& insn) {
   case Op::kLoop: {
     const uint32_t begin = pc_ + 1;
     const int64_t end = begin + v[field::loop::kLength];
-    const auto limit = static_cast<int64_t>(loops_.empty() ? code_.size() : loops_.back().end);
+    const auto limit = static_cast<int64_t>(loops_.empty() ? end_ : loops_.back().end);
     if (end > limit)
       raise(FaultKind::kInstruction, "the loop ends at {}, what it lies in at {}", end, limit);
     if (loops_.size() == kMaxLoops)
@@ -258,7 +300,7 @@ void Machine::controlInstruction(const Insn& insn) {
       if (v[field::config::kValue] & 2) run_.counters = {};
     }
     break;
-  default: break; // nop, fence
+  default: break; // nop, fence, post, await
   }
 }
 
@@ -287,17 +329,28 @@ bool Machine::dispatch(const Insn& insn) {
   return true;
 }
 
-void Machine::deadlock() {
-  std::string text = fmt::format("nobody can go on; control {}", controlWaits_);
+/// What an instruction waits for that is not there.
+std::string Machine::waitText(const Insn& insn) const {
+  const auto tokens = static_cast<uint32_t>(semaphores_[insn.waitSemaphore].count());
+  if (insn.op != Op::kAwait || tokens < insn.waitCount)
+    return fmt::format("waits for {} of s{}, which has {}", insn.waitCount, insn.waitSemaphore,
+                       tokens);
+  const auto core = static_cast<size_t>(insn.values[field::await::kCore]);
+  const int of = static_cast<int>(insn.values[field::await::kOf]);
+  return fmt::format("awaits event {} of {} of core {}, which has {}",
+                     insn.values[field::await::kEvents], engineName(of), core,
+                     shared_.posts[slotOf(core, of)].size());
+}
+
+std::string Machine::standing() const {
+  std::string text = fmt::format("control {}", halted_ ? "has halted" : controlWaits_);
   for (int engine = 1; engine < kEngineCount; ++engine) {
     if (queues_[engine].empty()) continue;
     const Entry& entry = queues_[engine].front();
-    text += fmt::format("; {} waits for {} of s{}, which has {}, at {}", engineName(engine),
-                        entry.insn.waitCount, entry.insn.waitSemaphore,
-                        semaphores_[entry.insn.waitSemaphore].count(), describe(entry.instruction));
+    text += fmt::format("; {} {}, at {}", engineName(engine), waitText(entry.insn),
+                        describe(entry.instruction));
   }
-  current_ = pc_;
-  raise(FaultKind::kDeadlock, "{}", text);
+  return text;
 }
 
 } // namespace candela::npu

@@ -8,13 +8,31 @@
 
 namespace candela::npu {
 
-/// The control processor and the queues, for one run of a decoded program.
+/// What the cores of one run share, beside the memory.
+struct SharedRun {
+  SharedRun(const Configuration& configuration, const FunctionalOptions& options)
+      : budget(options.maxOperations), posts(slotOf(configuration.cores(), 0)) {}
+
+  std::vector<Access> accesses{Access{}};
+  uint64_t budget; ///< operations that may still be done
+  uint64_t retired = 0;
+  std::vector<std::vector<Clock>> posts; ///< by slot of an engine: what each event was behind
+};
+
+/// The control processor and the queues of one core, for one run of a decoded program.
 class Machine {
 public:
+  /// Keeps references: all must outlive it. `code`: of all cores.
   Machine(const Configuration& configuration, const FunctionalOptions& options,
-          const Binary& binary, const std::vector<Insn>& code, Memory& memory,
-          bool isCounting = true);
-  RunReport run();
+          const Binary& binary, const std::vector<Insn>& code, size_t core, Memory& memory,
+          SharedRun& shared, bool isCounting = true);
+  /// Runs until nothing can go on without other cores, or to a fault. Whether anything did.
+  bool goOn();
+  bool hasHalted() const { return halted_; }
+  /// What each engine stands at, for a fault.
+  std::string standing() const;
+  /// Stops with that text: nobody can go on.
+  void stopStuck(const std::string& text);
 
   // Step by step instead, as SteppedDevice says.
   bool word();
@@ -37,43 +55,47 @@ private:
   };
 
   template <typename Work> bool guarded(Work work);
+  bool round();
+  bool mayBegin(const Insn& insn) const;
   bool controlStep();
   void controlInstruction(const Insn& insn);
   void jumpBack();
   bool dispatch(const Insn& insn);
   bool isReady(int engine) const;
   bool takeToken(const Insn& insn, int engine);
+  void meetCores(const Insn& insn, int engine);
+  void orderControl(const Insn& insn, uint32_t mask);
+  std::string waitText(const Insn& insn) const;
   void signal(const Insn& insn, int engine);
   void execute(int engine);
   void count(const Entry& entry);
   void retire(const Insn& insn, int engine, uint32_t instruction);
-  [[noreturn]] void deadlock();
   std::string describe(uint32_t instruction) const;
 
   const Configuration& configuration_;
   const FunctionalOptions& options_;
   const Binary& binary_;
   const std::vector<Insn>& code_;
+  const size_t core_;
+  const uint32_t end_; ///< behind the last instruction of the core
   Memory& memory_;
+  SharedRun& shared_;
   const Kernels& kernels_;
   MatrixState matrix_;
   Counting counting_;
 
-  uint32_t pc_ = 0;
+  uint32_t pc_;
   bool halted_ = false;
   std::string controlWaits_; ///< what the control processor stands at
   std::vector<Loop> loops_;
   std::array<int32_t, kIndexRegisters> index_{};
   std::array<DescriptorBits, kDescriptors> descriptors_{};
   std::array<std::deque<Entry>, kEngineCount> queues_;
-  std::array<Clock, kEngineCount> clocks_{};
-  std::vector<Clock> dispatchOrders_{Clock{}};
+  std::array<Clock, kEngineCount> clocks_;
+  std::vector<Clock> dispatchOrders_;
   std::array<Semaphore, kSemaphores> semaphores_;
-  std::vector<Access> accesses_{Access{}};
   uint32_t current_ = 0; ///< the instruction that a fault is of
   bool isCounting_;
-  uint64_t retired_ = 0;
-  uint64_t budget_;
   RunReport run_;
 };
 

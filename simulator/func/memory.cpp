@@ -23,31 +23,36 @@ uint32_t crc32(uint32_t crc, const uint8_t* bytes, size_t count) {
 
 } // namespace
 
-Memory::Memory(const Configuration& configuration, bool checks)
-    : columns_(configuration.columns()), engines_(configuration.engines()), checks_(checks),
-      scratchpad_(configuration.scratchpadBytes()),
+void DramRegions::reset(const Configuration& configuration) {
+  std::vector<size_t> readers;
+  for (size_t core = 0; core < configuration.cores(); ++core)
+    for (int channel = 0; channel < configuration.loadChannels(); ++channel)
+      readers.push_back(slotOf(core, static_cast<int>(Engine::kLoad0) + channel));
+  for (size_t i = 0; i < regions.size(); ++i) {
+    const RegionClass kind = regions[i].kind;
+    const bool isWritten = kind == RegionClass::kInput || kind == RegionClass::kOutput;
+    shadows[i] = kind == RegionClass::kConstants
+                     ? nullptr
+                     : std::make_unique<Shadow>(regions[i].bytes, readers, isWritten);
+  }
+}
+
+Memory::Memory(const Configuration& configuration, bool checks, size_t core, DramRegions& dram)
+    : dram_(dram), columns_(configuration.columns()), hasCores_(configuration.cores() > 1),
+      checks_(checks), scratchpad_(configuration.scratchpadBytes()),
       accumulators_(static_cast<size_t>(configuration.accumulatorRows()) * configuration.columns()),
       above_(configuration.hasInt16() ? accumulators_.size() : 0),
-      validColumns_(configuration.accumulatorRows()) {}
-
-void Memory::setRegions(std::vector<Region> regions) {
-  regions_ = std::move(regions);
-  bound_ = {};
+      validColumns_(configuration.accumulatorRows()) {
+  for (int engine = 0; engine < kEngineCount; ++engine)
+    if (configuration.engines() >> engine & 1) readers_.push_back(slotOf(core, engine));
 }
 
 void Memory::reset() {
   written_.clear();
   std::fill(validColumns_.begin(), validColumns_.end(), 0);
   if (!checks_) return;
-  shadow_ = std::make_unique<Shadow>(scratchpad_.size(), engines_, false);
-  rowShadow_ = std::make_unique<Shadow>(validColumns_.size(), engines_, false);
-  for (size_t i = 0; i < regions_.size(); ++i) {
-    const RegionClass kind = regions_[i].kind;
-    const bool isWritten = kind == RegionClass::kInput || kind == RegionClass::kOutput;
-    dramShadows_[i] = kind == RegionClass::kConstants
-                          ? nullptr
-                          : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
-  }
+  shadow_ = std::make_unique<Shadow>(scratchpad_.size(), readers_, false);
+  rowShadow_ = std::make_unique<Shadow>(validColumns_.size(), readers_, false);
 }
 
 void Memory::extend(int64_t row, int64_t rows, int64_t columns) {
@@ -111,14 +116,15 @@ void Memory::range(std::string_view what, int64_t at, int64_t bytes) const {
 }
 
 void Memory::dramRange(uint32_t region, int64_t at, int64_t bytes, bool isWrite) const {
-  if (region >= regions_.size())
-    raise(FaultKind::kRange, "region {} is not there, the program has {}", region, regions_.size());
-  const auto size = static_cast<int64_t>(regions_[region].bytes);
+  if (region >= dram_.regions.size())
+    raise(FaultKind::kRange, "region {} is not there, the program has {}", region,
+          dram_.regions.size());
+  const auto size = static_cast<int64_t>(dram_.regions[region].bytes);
   if (at < 0 || bytes > size || at > size - bytes)
     raise(FaultKind::kRange, "bytes {}..{} leave region {} '{}' of {}", at, at + bytes - 1, region,
-          regions_[region].name, size);
-  if (isWrite && regions_[region].kind == RegionClass::kConstants)
-    raise(FaultKind::kPort, "region {} '{}' is read only", region, regions_[region].name);
+          dram_.regions[region].name, size);
+  if (isWrite && dram_.regions[region].kind == RegionClass::kConstants)
+    raise(FaultKind::kPort, "region {} '{}' is read only", region, dram_.regions[region].name);
 }
 
 void Memory::rowRange(int64_t row, int64_t rows) const {
@@ -129,8 +135,10 @@ void Memory::rowRange(int64_t row, int64_t rows) const {
 
 void Memory::race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const {
   const Access& access = (*accessor.accesses)[other];
-  raise(FaultKind::kRace, "{} {} without an order to what {} does there at instruction {}",
-        isWrite ? "writes" : "reads", place, engineName(access.engine), access.instruction);
+  const size_t core = access.slot / kEngineCount;
+  raise(FaultKind::kRace, "{} {} without an order to what {}{} does there at instruction {}",
+        isWrite ? "writes" : "reads", place, hasCores_ ? fmt::format("core {} ", core) : "",
+        engineName(static_cast<int>(access.slot % kEngineCount)), access.instruction);
 }
 
 void Memory::reads(int64_t at, int64_t bytes, const Accessor& accessor) {
@@ -151,25 +159,25 @@ void Memory::writes(int64_t at, int64_t bytes, const Accessor& accessor) {
 }
 
 void Memory::dramReads(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor) {
-  Shadow* shadow = dramShadows_[region].get();
+  Shadow* shadow = dram_.shadows[region].get();
   if (!shadow) return;
   const auto from = static_cast<uint64_t>(at), count = static_cast<uint64_t>(bytes);
   if (const AccessId other = shadow->read(from, count, accessor))
-    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), false, other,
-         accessor);
+    race(fmt::format("region '{}' {}..{}", dram_.regions[region].name, at, at + bytes - 1), false,
+         other, accessor);
   if (const int64_t missing = shadow->uninitialised(from, count); missing >= 0)
     raise(FaultKind::kUninitialised, "reads byte {} of region '{}', which nothing wrote", missing,
-          regions_[region].name);
+          dram_.regions[region].name);
 }
 
 void Memory::dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor) {
   note(static_cast<int>(region), at, bytes);
-  Shadow* shadow = dramShadows_[region].get();
+  Shadow* shadow = dram_.shadows[region].get();
   if (!shadow) return;
   if (const AccessId other =
           shadow->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
-    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), true, other,
-         accessor);
+    race(fmt::format("region '{}' {}..{}", dram_.regions[region].name, at, at + bytes - 1), true,
+         other, accessor);
 }
 
 void Memory::rowsRead(int64_t row, int64_t rows, int columns, const Accessor& accessor) {

@@ -22,20 +22,25 @@ template <typename... Args>
   throw FaultSignal{kind, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-/// Scratchpad, accumulators and regions of DRAM with their shadows. Every access of an instruction
-/// is announced here: ranges first, then order and initialisation.
+/// The regions of DRAM with their shadows: one memory for all cores.
+struct DramRegions {
+  std::vector<Region> regions;
+  std::array<std::optional<std::span<std::byte>>, kMaxRegions> bound; ///< the caller's
+  std::array<std::unique_ptr<Shadow>, kMaxRegions> shadows;           ///< none of class constants
+
+  /// Nothing is written any more but regions of class constants, input and output.
+  void reset(const Configuration& configuration);
+};
+
+/// Scratchpad and accumulators of a core with their shadows, and the DRAM that it shares with
+/// others. Every access of an instruction is announced here: ranges first, then order and
+/// initialisation.
 class Memory {
 public:
-  Memory(const Configuration& configuration, bool checks);
-  /// Nothing is written any more but regions of class constants, input and output.
+  /// `dram` must outlive it.
+  Memory(const Configuration& configuration, bool checks, size_t core, DramRegions& dram);
+  /// Nothing is written any more; DRAM stays as it is.
   void reset();
-  void setRegions(std::vector<Region> regions);
-  const std::vector<Region>& regions() const { return regions_; }
-  /// Stays the caller's.
-  void bind(uint32_t region, std::span<std::byte> memory) {
-    bound_[region] = memory.first(regions_[region].bytes);
-  }
-  bool isBound(uint32_t region) const { return bound_[region].has_value(); }
 
   uint8_t* scratchpad() { return scratchpad_.data(); }
   /// The low 32 bits of a row's accumulators.
@@ -45,8 +50,8 @@ public:
   /// All 40 bits, with int16 only. Written modulo 2^40.
   void readWide(int64_t row, int64_t columns, int64_t* to) const;
   void writeWide(int64_t row, int64_t columns, const int64_t* from, bool accumulate);
-  uint8_t* dram(uint32_t region) { return reinterpret_cast<uint8_t*>(bound_[region]->data()); }
-  RegionClass classOf(uint32_t region) const { return regions_[region].kind; }
+  uint8_t* dram(uint32_t region) { return reinterpret_cast<uint8_t*>(dram_.bound[region]->data()); }
+  RegionClass classOf(uint32_t region) const { return dram_.regions[region].kind; }
 
   /// Bounds of a box: at .. at + bytes in the scratchpad. `what` names the operand in the fault.
   void range(std::string_view what, int64_t at, int64_t bytes) const;
@@ -78,8 +83,10 @@ private:
   [[noreturn]] void race(std::string place, bool isWrite, AccessId other,
                          const Accessor& accessor) const;
 
+  DramRegions& dram_;
   int columns_;
-  uint32_t engines_;
+  std::vector<size_t> readers_; ///< slots of the core's engines
+  bool hasCores_;               ///< there are others beside this one
   bool checks_, isRecording_ = false;
   std::vector<Written> written_;
   std::vector<uint8_t> scratchpad_;
@@ -88,9 +95,6 @@ private:
   /// of each row: how many were written, from the first on
   std::vector<int32_t> validColumns_;
   std::unique_ptr<Shadow> shadow_, rowShadow_; ///< of rows: one "byte" each
-  std::vector<Region> regions_;
-  std::array<std::optional<std::span<std::byte>>, kMaxRegions> bound_;
-  std::array<std::unique_ptr<Shadow>, kMaxRegions> dramShadows_; ///< none of class constants
 };
 
 } // namespace candela::npu

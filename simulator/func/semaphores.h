@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <vector>
 
 #include "simulator/func/shadow.h"
 
@@ -16,12 +16,12 @@ public:
   /// Needs count() >= tokens.
   Clock take(int tokens);
 
-  int lastWaiter = -1; ///< the engine that took last, and its clock then
+  int lastWaiter = -1; ///< the slot of the engine that took last, and its clock then
   uint32_t lastWait = 0;
 
 private:
   int count_ = 0;
-  std::array<std::deque<uint32_t>, kEngineCount> behind_; ///< of each engine, ascending
+  std::vector<std::vector<uint32_t>> behind_; ///< by slot of an engine, ascending
 };
 
 } // namespace candela::npu

@@ -5,12 +5,14 @@
 namespace candela::npu {
 
 void join(Clock& into, const Clock& other) {
-  for (int i = 0; i < kEngineCount; ++i) into[i] = std::max(into[i], other[i]);
+  for (size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);
 }
 
-Shadow::Shadow(uint64_t bytes, uint32_t engines, bool isWritten) {
-  for (int engine = 0; engine < kEngineCount; ++engine)
-    if (engines >> engine & 1) readerOf_[engine] = static_cast<uint8_t>(width_++);
+Shadow::Shadow(uint64_t bytes, std::span<const size_t> readers, bool isWritten) {
+  for (const size_t slot : readers) {
+    if (slot >= readerOf_.size()) readerOf_.resize(slot + 1);
+    readerOf_[slot] = static_cast<uint8_t>(width_++);
+  }
   const uint64_t groups = (bytes + kCell - 1) / kCell;
   cells_.resize(groups * width_);
   written_.assign(groups, isWritten ? ~uint64_t{0} : 0);
@@ -64,7 +66,7 @@ AccessId Shadow::read(uint64_t at, uint64_t bytes, const Accessor& accessor) {
   eachCell(at, bytes, [&](uint64_t group, uint64_t mask) {
     found = conflict(group * width_, mask, accessor);
     if (found) return false;
-    note(group * width_ + readerOf_[accessor.engine], mask, accessor.id);
+    note(group * width_ + readerOf_[accessor.slot], mask, accessor.id);
     return true;
   });
   return found;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -9,16 +10,22 @@
 
 namespace candela::npu {
 
-/// How many instructions of each engine something is ordered behind.
-using Clock = std::array<uint32_t, kEngineCount>;
+/// An engine of a core, among those of all cores.
+inline constexpr size_t slotOf(size_t core, int engine) {
+  return core * kEngineCount + static_cast<size_t>(engine);
+}
+
+/// How many instructions of each engine of each core (by slotOf) something is ordered behind.
+using Clock = std::vector<uint32_t>;
+/// Both are of the same cores.
 void join(Clock& into, const Clock& other);
 
-/// One executed instruction: engine, its number on that engine (from 1), and where it stands in the
-/// code.
+/// One executed instruction: the slot of its engine, its number there (from 1), and where it stands
+/// in the code.
 struct Access {
   uint32_t instruction = 0;
   uint32_t epoch = 0;
-  uint8_t engine = 0;
+  uint8_t slot = 0;
 };
 /// Index into the accesses; 0 is none.
 using AccessId = uint32_t;
@@ -26,7 +33,7 @@ using AccessId = uint32_t;
 /// Who is asking, and what it is ordered behind.
 struct Accessor {
   AccessId id;
-  uint8_t engine;
+  uint8_t slot; ///< of its engine
   const Clock* clock;
   const std::vector<Access>* accesses;
   /// some that it is behind: neighbouring bytes often have the same
@@ -36,7 +43,7 @@ struct Accessor {
     AccessId& recent = known[other % known.size()];
     if (other == recent) return true;
     const Access& access = (*accesses)[other];
-    if (access.engine != engine && access.epoch > (*clock)[access.engine]) return false;
+    if (access.slot != slot && access.epoch > (*clock)[access.slot]) return false;
     recent = other;
     return true;
   }
@@ -47,9 +54,9 @@ struct Accessor {
 /// instructions share a cell, the older ones move to a list beside it.
 class Shadow {
 public:
-  /// `engines`: those that may access, bit n for engine n. isWritten: everything is initialised
-  /// from the start.
-  Shadow(uint64_t bytes, uint32_t engines, bool isWritten);
+  /// `readers`: the slots of engines that may read. isWritten: everything is initialised from the
+  /// start.
+  Shadow(uint64_t bytes, std::span<const size_t> readers, bool isWritten);
 
   /// Notes the access. Returns one that it is not ordered behind and that conflicts with it, or 0.
   AccessId read(uint64_t at, uint64_t bytes, const Accessor& accessor);
@@ -78,7 +85,7 @@ private:
 
   /// cells of one group: the writers, then the readers of each engine
   uint64_t width_ = 1;
-  std::array<uint8_t, kEngineCount> readerOf_{}; ///< slot of an engine's reads in a group
+  std::vector<uint8_t> readerOf_; ///< by slot of an engine: where its reads stand in a group
   std::vector<Cell> cells_;
   std::vector<uint64_t> written_;
   std::unordered_map<uint64_t, std::vector<Cell>> older_;

@@ -38,8 +38,11 @@ public:
 
   Result<Binary> finish() {
     if (!loops_.empty()) return error("loop at instruction {} has no endloop", loops_.back());
+    if (Outcome bad = closeCore()) return *bad;
     if (!configuration_) return error("no configuration: neither .config nor --npu");
     closeSymbol();
+    if (binary_.cores.size() == 1) binary_.cores.clear();
+    if (Outcome bad = checkCores(binary_, *configuration_)) return *bad;
     binary_.configurationName = configuration_->name;
     binary_.configurationHash = configuration_->hash();
     for (Region& region : binary_.regions)
@@ -59,6 +62,7 @@ private:
     if (name == ".config") return config(words);
     if (name == ".region") return region(words);
     if (name == ".node") return node(words);
+    if (name == ".core") return core(words);
     if (name == ".bytes" || name == ".halves" || name == ".words" || name == ".zeros" ||
         name == ".params")
       return data(words);
@@ -97,6 +101,30 @@ private:
     region.bytes = static_cast<uint64_t>(*bytes);
     binary_.regions.push_back(std::move(region));
     return {};
+  }
+
+  /// ".core 2": what follows is core 2's. The first one may be left out where it is the only one.
+  Outcome core(const Words& words) {
+    const auto number = words.size() == 2 ? numberOf(words[1]) : std::optional<int64_t>();
+    if (!number || *number != static_cast<int64_t>(binary_.cores.size()))
+      return error(".core: the number {} is wanted: cores follow one another",
+                   binary_.cores.size());
+    if (!loops_.empty())
+      return error(".core {}: the loop at instruction {} has no endloop", *number, loops_.back());
+    if (binary_.cores.empty() && !binary_.code.empty())
+      return error(".core {}: {} instructions stand before it", *number, binary_.code.size());
+    if (Outcome bad = closeCore()) return bad;
+    closeSymbol();
+    binary_.cores.push_back({static_cast<uint32_t>(binary_.code.size()), 0});
+    return {};
+  }
+  /// Ends the code of the last core.
+  Outcome closeCore() {
+    if (binary_.cores.empty()) return {};
+    CoreCode& last = binary_.cores.back();
+    last.count = static_cast<uint32_t>(binary_.code.size()) - last.first;
+    if (last.count) return {};
+    return error(".core {}: it has no instruction", binary_.cores.size() - 1);
   }
 
   Outcome node(const Words& words) {

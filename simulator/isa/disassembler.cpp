@@ -57,6 +57,9 @@ Result<std::string> disassemble(const Binary& binary) {
   }
   size_t symbol = 0;
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
+    if (const size_t core = binary.coreOf(i);
+        !binary.cores.empty() && binary.cores[core].first == i)
+      text += fmt::format(".core {}\n", core);
     if (symbol < binary.symbols.size() && binary.symbols[symbol].first == i)
       text += fmt::format(".node {} {}\n", quotedWord(binary.symbols[symbol].node),
                           binary.symbols[symbol].tile);
@@ -66,8 +69,9 @@ Result<std::string> disassemble(const Binary& binary) {
     if (symbol < binary.symbols.size() &&
         binary.symbols[symbol].first + binary.symbols[symbol].count == i + 1) {
       ++symbol;
-      if (i + 1 < binary.code.size() &&
-          (symbol == binary.symbols.size() || binary.symbols[symbol].first != i + 1))
+      const bool isSameCore =
+          i + 1 < binary.code.size() && binary.coreOf(i) == binary.coreOf(i + 1);
+      if (isSameCore && (symbol == binary.symbols.size() || binary.symbols[symbol].first != i + 1))
         text += ".node\n";
     }
   }

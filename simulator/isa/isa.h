@@ -57,6 +57,9 @@ struct OpInfo {
 
 #include "simulator/isa/generated/isa.inc"
 
+/// Whether an instruction of an engine does more than wait, signal and meet other cores.
+inline bool hasWork(Op op) { return op != Op::kNop && op != Op::kPost && op != Op::kAwait; }
+
 /// Bytes of an element.
 inline int bytesOf(Type type) {
   if (type == Type::kI32) return 4;

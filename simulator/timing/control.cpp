@@ -14,7 +14,9 @@ constexpr uint32_t kPmuControl = 0x30;
 int64_t Schedule::access(size_t memory, int64_t cycle, uint64_t address, int64_t bytes,
                          bool isWrite, int requester) {
   return options_.memory ? options_.memory->access(cycle, address, bytes, isWrite, requester)
-                         : memories_[memory].dram.access(cycle, address, bytes, isWrite, requester);
+                         : shared_.memories[memory].dram.access(
+                               cycle, address, bytes, isWrite,
+                               static_cast<int>(core_) * kEngineCount + requester);
 }
 
 int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte,
@@ -25,7 +27,7 @@ int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, dou
     return access(0, cycle + there, address, bytes, false, requester) + back;
   }
   const double bus = perByte * static_cast<double>(bytes);
-  Memory& memory = memories_[0];
+  SharedTime::Memory& memory = shared_.memories[0];
   memory.free = std::max(memory.free, static_cast<double>(cycle)) + bus;
   memory.busy += bus;
   ++memory.bursts;
@@ -35,10 +37,11 @@ int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, dou
 /// Whether the word at pc is there; else the event is when it will be. Asks for those behind it.
 bool Schedule::fetched() {
   Process& p = processes_[0];
-  const int64_t bytes = std::max(configuration_[key::kDmaBurstBytes], memories_[0].dram.granule());
+  const int64_t bytes =
+      std::max(configuration_[key::kDmaBurstBytes], shared_.memories[0].dram.granule());
   const int64_t line =
       static_cast<int64_t>(state_.pc()) * static_cast<int64_t>(sizeof(Word)) / bytes;
-  const int64_t end = (static_cast<int64_t>(code_.size() * sizeof(Word)) - 1) / bytes;
+  const int64_t end = (static_cast<int64_t>(end_ * sizeof(Word)) - 1) / bytes;
   for (int64_t ahead = line; ahead <= std::min(end, line + valueOf(Timing::kFetchAhead)); ++ahead) {
     const auto slot = static_cast<size_t>(ahead) % lineTags_.size();
     if (lineTags_[slot] == ahead) continue;
@@ -62,7 +65,7 @@ void Schedule::control() {
   }
   if (state_.hasEnded()) return fail(error("the program ends without halt"));
   if (blockedSince_ < 0 && !fetched()) return;
-  const Insn& insn = code_[state_.pc()];
+  const Insn& insn = shared_.code[state_.pc()];
   const std::optional<Blockage> blockage = insn.engine ? blockageOfQueue(insn) : blockageOf(insn);
   if (blockage) return block(*blockage);
   const StallCycles stalls = unblock();
@@ -97,10 +100,16 @@ std::optional<Schedule::Blockage> Schedule::blockageOf(const Insn& insn) const {
       return Blockage{Stall::kQueue, kNever};
   const std::deque<Token>& tokens = semaphores_[insn.waitSemaphore];
   if (tokens.size() < insn.waitCount) return Blockage{Stall::kSemaphore, kNever};
-  if (!insn.waitCount) return std::nullopt;
-  const int64_t last = tokens[insn.waitCount - 1u].cycle;
+  int64_t last = insn.waitCount ? tokens[insn.waitCount - 1u].cycle : 0;
+  Stall by = Stall::kSemaphore;
+  if (insn.op == Op::kAwait) {
+    const Token* const event = eventOf(insn);
+    if (!event) return Blockage{Stall::kCore, kNever};
+    if (event->cycle > last) by = Stall::kCore;
+    last = std::max(last, event->cycle);
+  }
   if (last <= processes_[0].event) return std::nullopt;
-  return Blockage{Stall::kSemaphore, last};
+  return Blockage{by, last};
 }
 
 void Schedule::block(const Blockage& blockage) {
@@ -127,6 +136,7 @@ void Schedule::runOwn(const Insn& insn, const StallCycles& stalls) {
   const Process& p = processes_[0];
   InstructionTime time;
   time.instruction = state_.pc();
+  time.core = static_cast<uint8_t>(core_);
   time.op = insn.op;
   time.start = p.event;
   time.done = p.event + valueOf(Timing::kControlWord);
@@ -136,30 +146,39 @@ void Schedule::runOwn(const Insn& insn, const StallCycles& stalls) {
   time.signalSemaphore = insn.signalSemaphore;
   time.signalCount = insn.signalCount;
   int64_t visible = 0;
-  takeTokens(time, visible);
+  takeTokens(insn, time, visible);
   pending_ = time;
   controlInstruction(insn);
   if (error_) return;
   count(0, insn.mark, nullptr);
-  if (insn.signalCount) { // who waits names its sequence
+  if (insn.signalCount || insn.op == Op::kPost) { // who waits names its sequence
     flush(kNever);
-    time.sequence = sequence_ - 1;
+    time.sequence = shared_.sequence - 1;
+    post(0, insn, time);
     signal(time);
   }
 }
 
+/// When the memories have all writes of a program that halts in that cycle.
+int64_t Schedule::memoriesEnd(int64_t halt) {
+  const bool isFast = options_.fidelity == Fidelity::kFast;
+  int64_t end = options_.memory && !isFast ? options_.memory->drain(halt) : halt;
+  for (SharedTime::Memory& memory : shared_.memories) {
+    if (isFast)
+      end = std::max(end, static_cast<int64_t>(memory.free + 0.5));
+    else if (!options_.memory)
+      end = std::max(end, memory.dram.drain(halt));
+  }
+  return end;
+}
+
 void Schedule::endProgram() {
   Process& p = processes_[0];
-  const bool isFast = options_.fidelity == Fidelity::kFast;
-  report_.cycles = options_.memory && !isFast ? options_.memory->drain(p.event) : p.event;
-  for (Memory& memory : memories_) {
-    int64_t end = 0;
-    if (isFast)
-      end = static_cast<int64_t>(memory.free + 0.5);
-    else if (!options_.memory)
-      end = memory.dram.drain(p.event);
-    report_.cycles = std::max(report_.cycles, end);
-  }
+  // Of several cores the last one waits for the memories to have all writes.
+  const bool isLast = ++shared_.halted == (own_ ? 1 : shared_.cores.size());
+  report_.cycles = p.event;
+  if (isLast) report_.cycles = std::max(report_.cycles, memoriesEnd(p.event));
+  shared_.end = std::max(shared_.end, report_.cycles);
   report_.counters[static_cast<size_t>(Counter::kCycles)] = counted(report_.cycles);
   p.event = kNever;
 }
@@ -191,8 +210,8 @@ void Schedule::controlInstruction(const Insn& insn) {
 void Schedule::dispatch(const Insn& insn) {
   Result<Operation> operation = state_.operation(insn);
   if (!operation)
-    return fail(error("instruction {}: {}{}", state_.pc(), binary_.origin(state_.pc()),
-                      operation.message()));
+    return fail(error("{}instruction {}: {}{}", binary_.coreText(state_.pc()), state_.pc(),
+                      binary_.origin(state_.pc()), operation.message()));
   Process& engine = processes_[insn.engine];
   engine.queue.push_back(
       {*std::move(operation), state_.pc(), processes_[0].event + valueOf(Timing::kQueueLatency)});

@@ -161,6 +161,7 @@ Dram::Dram(const Configuration& configuration, MemoryId which)
       width = configuration[which == MemoryId::kDram ? key::kDramWidthBits : key::kSecondWidthBits],
       bits = std::min(width, timing_.channelBits);
   granule_ = bits / 8 * timing_.burstLength;
+  last_.resize(configuration.cores() * kEngineCount + 1);
   timing_.rowBytes = timing_.rowBytes * bits / timing_.channelBits;
   controller_ = valueOf(Timing::kControllerLatency) * timing_.clockNumerator /
                 (1000 * timing_.clockDenominator);
@@ -275,7 +276,7 @@ int64_t Dram::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrit
   const int64_t at = toMemory(cycle) + controller_;
   const int64_t first = byGranule_.quotient(static_cast<int64_t>(address));
   const int64_t last = byGranule_.quotient(static_cast<int64_t>(address) + bytes - 1);
-  Last& known = last_[static_cast<size_t>(requester)][isWrite];
+  Last& known = last_[static_cast<size_t>(requester + 1)][isWrite];
   int64_t done = at;
   for (int64_t granule = first; granule <= last; ++granule) {
     if (granule == known.granule) { // the rest of what was just there

@@ -60,10 +60,11 @@ public:
   explicit Dram(const Configuration& configuration, MemoryId which = MemoryId::kDram);
 
   /// A requester that is no engine.
-  static constexpr int kOther = kEngineCount;
+  static constexpr int kOther = -1;
 
-  /// `bytes` from `address` on, asked for by `requester` (an engine, or kOther) at `cycle` of the
-  /// NPU. Returns the cycle in which the last of them is there, or the write is accepted.
+  /// `bytes` from `address` on, asked for by `requester` (an engine, those of core c from c *
+  /// kEngineCount on, or kOther) at `cycle` of the NPU. Returns the cycle in which the last of them
+  /// is there, or the write is accepted.
   int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester);
   /// The cycle in which all writes are in the memory.
   int64_t drain(int64_t cycle);
@@ -119,7 +120,7 @@ private:
     int64_t granule = -1, done = 0;
   };
   /// of each requester: what it read and wrote last
-  std::array<std::array<Last, 2>, kEngineCount + 1> last_{};
+  std::vector<std::array<Last, 2>> last_; ///< kOther first
   Counts counts_;
 };
 

@@ -14,7 +14,7 @@ Outcome ProgramState::apply(const Insn& insn) {
   switch (insn.op) {
   case Op::kLoop: {
     const int64_t end = pc_ + 1 + v[field::loop::kLength];
-    const auto limit = static_cast<int64_t>(loops_.empty() ? words_ : loops_.back().end);
+    const auto limit = static_cast<int64_t>(loops_.empty() ? end_ : loops_.back().end);
     if (end > limit || loops_.size() == kMaxLoops)
       return error("a loop that ends at {}, what it lies in at {}; they nest up to {}", end, limit,
                    kMaxLoops);

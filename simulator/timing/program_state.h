@@ -11,11 +11,12 @@ namespace candela::npu {
 /// semaphores, and what it adds to the words that it sends.
 class ProgramState {
 public:
-  explicit ProgramState(size_t words) : words_(words) {}
+  /// The words from `first` to the one before `end`.
+  ProgramState(uint32_t first, uint32_t end) : end_(end), pc_(first) {}
 
   uint32_t pc() const { return pc_; }
   /// Behind the last word.
-  bool hasEnded() const { return pc_ >= words_; }
+  bool hasEnded() const { return pc_ >= end_; }
 
   /// loop, movi, addi and setd; others change nothing here. Errors: a loop that does not fit into
   /// what it lies in.
@@ -32,8 +33,8 @@ private:
     int64_t left;
   };
 
-  size_t words_;
-  uint32_t pc_ = 0;
+  uint32_t end_;
+  uint32_t pc_;
   std::vector<Loop> loops_;
   std::array<int32_t, kIndexRegisters> index_{};
   std::array<DescriptorBits, kDescriptors> descriptors_{};

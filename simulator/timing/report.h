@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "simulator/isa/isa.h"
 #include "simulator/isa/registers.h"
@@ -40,9 +41,10 @@ enum class Stall : uint8_t {
   kSemaphore, ///< tokens were not there
   kBank,      ///< others used the same banks of the scratchpad
   /// the memory was slower than the channel's own port; control: a word was not yet fetched
-  kDram
+  kDram,
+  kCore ///< another core had not posted what it awaits
 };
-inline constexpr int kStalls = 5;
+inline constexpr int kStalls = 6;
 std::string_view stallName(Stall stall);
 /// Cycles by cause; those of kNone stay 0.
 using StallCycles = std::array<int64_t, kStalls>;
@@ -54,6 +56,7 @@ inline constexpr int kMostAfter = 7; ///< tokens that one wait takes at most
 struct InstructionTime {
   uint32_t sequence = 0; ///< how many ended before
   uint32_t instruction = 0;
+  uint8_t core = 0;
   uint8_t engine = 0;
   Op op = Op::kNop;
   int64_t start = 0, done = 0;
@@ -62,7 +65,8 @@ struct InstructionTime {
   uint8_t waitSemaphore = 0, waitCount = 0, signalSemaphore = 0, signalCount = 0;
   /// sequence of those whose tokens it took, waitCount of them
   std::array<uint32_t, kMostAfter> after{};
-  int64_t bytes = 0; ///< of a transfer: what it writes
+  int64_t awaited = -1; ///< of an await: the sequence of the post that it began behind
+  int64_t bytes = 0;    ///< of a transfer: what it writes
   /// of a load or a store: what crosses the bus of the memory (static_cast<int>(MemoryId)) in which
   /// its region lies, whole bursts aside
   int64_t memoryBytes = 0;
@@ -78,6 +82,12 @@ struct EngineTime {
   StallCycles stalls{};
 };
 
+/// What the code of one core took.
+struct CoreTime {
+  int64_t cycles = 0; ///< to its halt
+  std::array<EngineTime, kEngineCount> engines{};
+};
+
 /// What a memory did.
 struct MemoryTime {
   double bytesPerCycle = 0; ///< of all channels, at most
@@ -90,7 +100,8 @@ struct MemoryTime {
 struct TimeReport {
   Fidelity fidelity = Fidelity::kAccurate;
   int64_t cycles = 0;
-  std::array<EngineTime, kEngineCount> engines{};
+  std::array<EngineTime, kEngineCount> engines{}; ///< sums over cores
+  std::vector<CoreTime> cores;                    ///< of a program for several; else empty
   TaggedCycles tagged{};        ///< busy cycles of all engines by what they rest on
   double dramBytesPerCycle = 0; ///< of all channels, at most
   uint64_t dramBytes = 0;       ///< that crossed the bus, in whole bursts, instructions too

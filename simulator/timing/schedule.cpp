@@ -17,6 +17,39 @@ size_t inRing(size_t turn, size_t size) {
   return static_cast<size_t>(restOf(static_cast<int64_t>(turn), static_cast<int64_t>(size)));
 }
 
+MemoryTime timeOf(const SharedTime::Memory& memory, bool isFast) {
+  MemoryTime time;
+  time.bytesPerCycle = memory.dram.bytesPerCycle();
+  if (isFast) {
+    time.bursts = memory.bursts;
+    time.bytes = static_cast<uint64_t>(memory.busy * time.bytesPerCycle);
+    time.busy = static_cast<int64_t>(memory.busy);
+    return time;
+  }
+  TimeReport counted;
+  addMemory(counted, memory.dram);
+  time.bytes = counted.dramBytes;
+  time.bursts = counted.dramBursts;
+  time.rowHits = counted.rowHits;
+  time.rowMisses = counted.rowMisses;
+  time.busy = counted.dramBusy;
+  return time;
+}
+
+/// What the memories did; what lies at `options.memory` is counted there.
+void addMemories(TimeReport& report, const SharedTime& shared, const ScheduleOptions& options) {
+  const bool isFast = report.fidelity == Fidelity::kFast;
+  const SharedTime::Memory& first = shared.memories[0];
+  if (isFast) {
+    report.dramBursts = first.bursts;
+    report.dramBytes = static_cast<uint64_t>(first.busy * report.dramBytesPerCycle);
+    report.dramBusy = static_cast<int64_t>(first.busy);
+  } else if (!options.memory) {
+    addMemory(report, first.dram);
+  }
+  if (shared.memories.size() > 1) report.second = timeOf(shared.memories[1], isFast);
+}
+
 /// The latency of a read, there and back, where every other one has to open a row.
 int64_t readLatency(const Dram& dram) {
   const DramTiming& t = dram.timing();
@@ -33,7 +66,7 @@ std::string_view fidelityName(Fidelity fidelity) {
   return kNames[static_cast<int>(fidelity)];
 }
 std::string_view stallName(Stall stall) {
-  constexpr std::string_view kNames[] = {"none", "queue", "semaphore", "bank", "dram"};
+  constexpr std::string_view kNames[] = {"none", "queue", "semaphore", "bank", "dram", "core"};
   return kNames[static_cast<int>(stall)];
 }
 Stall InstructionTime::stall() const {
@@ -86,39 +119,67 @@ uint64_t secondEnd(const Configuration& configuration, const Binary& binary) {
                [&](const Region& region) { return liesInSecond(configuration, region); });
 }
 
-Schedule::Schedule(const Configuration& configuration, const Binary& binary,
-                   const ScheduleOptions& options)
-    : configuration_(configuration), binary_(binary), options_(options),
-      placement_(options.placement ? *options.placement : placementOf(configuration, binary)),
-      byBeat_(configuration[key::kDmaBeatBytes]), counting_(configuration, binary),
-      state_(binary.code.size()), isCounting_(options.isCounting) {
-  if (options.memory)
-    if (Outcome bad = needOneMemory(configuration, "what answers bursts here is")) {
-      fail(*std::move(bad));
-      return;
-    }
-  code_.reserve(binary.code.size());
+SharedTime::SharedTime(const Configuration& configuration, const Binary& binary)
+    : posts(configuration.cores() * kEngineCount) {
+  memories.emplace_back(Dram(configuration));
+  if (configuration.hasSecond()) memories.emplace_back(Dram(configuration, MemoryId::kSecond));
+  for (Memory& memory : memories) memory.latency = readLatency(memory.dram);
+  if (const Outcome bad = checkCores(binary, configuration)) {
+    error = *bad;
+    return;
+  }
+  code.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
     if (insn && !(configuration.engines() >> insn->engine & 1))
-      insn = error("'{}' has no engine {}", configuration.name, engineName(insn->engine));
+      insn = candela::npu::error("'{}' has no engine {}", configuration.name,
+                                 engineName(insn->engine));
     if (insn && configuration.isOutputStationary() && (insn->op == Op::kLdw || insn->op == Op::kMm))
-      insn =
-          error("'{}' keeps no weights: array.dataflow is output_stationary", configuration.name);
+      insn = candela::npu::error("'{}' keeps no weights: array.dataflow is output_stationary",
+                                 configuration.name);
+    if (insn)
+      if (const Outcome bad = checkCores(*insn, configuration)) insn = *bad;
     if (!insn) {
-      fail(error("instruction {}: {}{}", i, binary.origin(i), insn.message()));
+      error = candela::npu::error("{}instruction {}: {}{}", binary.coreText(i), i, binary.origin(i),
+                                  insn.message());
       return;
     }
-    code_.push_back(*insn);
+    code.push_back(*insn);
   }
+}
+
+Schedule::Schedule(const Configuration& configuration, const Binary& binary,
+                   const ScheduleOptions& options)
+    : configuration_(configuration), binary_(binary), options_(options),
+      own_(std::make_unique<SharedTime>(configuration, binary)), shared_(*own_), core_(0),
+      end_(static_cast<uint32_t>(binary.code.size())),
+      placement_(options.placement ? *options.placement : placementOf(configuration, binary)),
+      byBeat_(configuration[key::kDmaBeatBytes]), counting_(configuration, binary), state_(0, end_),
+      isCounting_(options.isCounting) {
+  start();
+}
+
+Schedule::Schedule(const Configuration& configuration, const Binary& binary,
+                   const ScheduleOptions& options, SharedTime& shared, size_t core)
+    : configuration_(configuration), binary_(binary), options_(options), shared_(shared),
+      core_(core), end_(binary.codeOf(core).first + binary.codeOf(core).count),
+      placement_(options.placement ? *options.placement : placementOf(configuration, binary)),
+      byBeat_(configuration[key::kDmaBeatBytes]), counting_(configuration, binary),
+      state_(binary.codeOf(core).first, end_), isCounting_(options.isCounting) {
+  start();
+}
+
+void Schedule::start() {
+  shared_.cores.push_back(this);
+  if (shared_.error) return fail(*shared_.error);
   lineTags_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), -1);
   lineReady_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), 0);
-  report_.fidelity = options.fidelity;
-  if (configuration.compressesConstants()) compressed_ = CompressedConstants(binary.constants);
-  memories_.emplace_back(Dram(configuration));
-  if (configuration.hasSecond()) memories_.emplace_back(Dram(configuration, MemoryId::kSecond));
-  for (Memory& memory : memories_) memory.latency = readLatency(memory.dram);
-  report_.dramBytesPerCycle = memories_[0].dram.bytesPerCycle();
+  report_.fidelity = options_.fidelity;
+  if (options_.memory)
+    if (Outcome bad = needOneMemory(configuration_, "what answers bursts here is"))
+      return fail(*std::move(bad));
+  if (configuration_.compressesConstants()) compressed_ = CompressedConstants(binary_.constants);
+  report_.dramBytesPerCycle = shared_.memories[0].dram.bytesPerCycle();
   fetchPerByte_ = 1 / report_.dramBytesPerCycle;
   processes_[0].event = 0;
 }
@@ -140,9 +201,15 @@ int Schedule::next() const {
   return best;
 }
 
+int64_t Schedule::nextEvent() const {
+  int64_t event = kNever;
+  for (const Process& process : processes_) event = std::min(event, process.event);
+  return event;
+}
+
 void Schedule::step(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
-  if (++events_ > options_.maxEvents)
+  if (++shared_.events > options_.maxEvents)
     return fail(error("more than {} words and bursts", options_.maxEvents));
   if (pending_) flush(p.event);
   if (engine == 0) return control();
@@ -166,6 +233,7 @@ void Schedule::wake(int engine) {
     const Insn& insn = entry.operation.insn;
     p.now = {};
     p.now.instruction = entry.instruction;
+    p.now.core = static_cast<uint8_t>(core_);
     p.now.engine = static_cast<uint8_t>(engine);
     p.now.op = insn.op;
     p.now.waitSemaphore = insn.waitSemaphore;
@@ -176,17 +244,34 @@ void Schedule::wake(int engine) {
     p.state = State::kWaits;
   }
   int64_t visible = 0;
-  if (!takeTokens(p.now, visible)) return;
+  if (!takeTokens(entry.operation.insn, p.now, visible)) return;
   const int64_t ready = std::max(p.free, entry.arrival);
   p.event = std::max(ready, visible);
-  p.now.stalls[static_cast<size_t>(Stall::kSemaphore)] = p.event - ready;
+  const Stall by = p.now.op == Op::kAwait ? Stall::kCore : Stall::kSemaphore;
+  p.now.stalls[static_cast<size_t>(by)] = p.event - ready;
   p.state = State::kReady;
 }
 
-bool Schedule::takeTokens(InstructionTime& now, int64_t& visible) {
-  if (now.waitCount == 0) return true;
+const Schedule::Token* Schedule::eventOf(const Insn& insn) const {
+  static constexpr Token kAlways{0, 0};
+  const int64_t events = insn.values[field::await::kEvents];
+  if (events == 0) return &kAlways;
+  const auto& posts = shared_.posts[static_cast<size_t>(
+      insn.values[field::await::kCore] * kEngineCount + insn.values[field::await::kOf])];
+  if (static_cast<int64_t>(posts.size()) < events) return nullptr;
+  return &posts[static_cast<size_t>(events) - 1];
+}
+
+/// Takes the tokens of an instruction, and meets the event of an await, where all is there.
+bool Schedule::takeTokens(const Insn& insn, InstructionTime& now, int64_t& visible) {
   std::deque<Token>& tokens = semaphores_[now.waitSemaphore];
   if (tokens.size() < now.waitCount) return false;
+  if (insn.op == Op::kAwait) {
+    const Token* const event = eventOf(insn);
+    if (!event) return false;
+    visible = std::max(visible, event->cycle);
+    if (insn.values[field::await::kEvents]) now.awaited = event->sequence;
+  }
   for (int i = 0; i < now.waitCount; ++i) {
     visible = std::max(visible, tokens.front().cycle);
     now.after[static_cast<size_t>(i)] = tokens.front().sequence;
@@ -220,11 +305,11 @@ void Schedule::begin(int engine) {
   p.now.start = p.event;
   p.spread = 1;
   if (options_.follower) options_.follower->begin(engine, p.queue.front().instruction, o);
-  if (options_.counts && o.insn.op != Op::kNop) {
+  if (options_.counts && hasWork(o.insn.op)) {
     p.counted = counting_.of(o);
     if (options_.onCounted) options_.onCounted(p.queue.front().instruction, p.counted);
   }
-  const bool isDma = (isLoad(engine) || isStore(engine)) && o.insn.op != Op::kNop;
+  const bool isDma = (isLoad(engine) || isStore(engine)) && hasWork(o.insn.op);
   if (isDma)
     beginMovement(engine);
   else
@@ -253,11 +338,12 @@ void Schedule::beginMovement(int engine) {
       Movement::of(configuration_, o, binary_, placement_.bases, &compressed_);
   if (!movement) {
     const uint32_t at = p.queue.front().instruction;
-    return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
+    return fail(error("{}instruction {}: {}{}", binary_.coreText(at), at, binary_.origin(at),
+                      movement.message()));
   }
   p.movement = *std::move(movement);
   p.memory = p.movement.isDram() ? memoryOf(o) : 0;
-  const Dram& dram = memories_[p.memory].dram;
+  const Dram& dram = shared_.memories[p.memory].dram;
   if (p.movement.isStore() && dram.timing().isFlash) {
     const uint32_t at = p.queue.front().instruction;
     return fail(error("instruction {}: {}it writes to second, {}, which is flash", at,
@@ -292,7 +378,7 @@ void Schedule::beginWithinScratchpad(Process& p) {
                             ? port + reading
                             : cyclesWithin(configuration_, p.movement);
   // cyclesWithin follows each word, so they count against the limit as bursts do
-  if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port);
+  if (options_.fidelity == Fidelity::kAccurate) shared_.events += static_cast<uint64_t>(port);
   tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
   tag(Tag::kSpec, inner);
   tag(Tag::kAssumed, stall);
@@ -303,9 +389,9 @@ void Schedule::beginWithinScratchpad(Process& p) {
 void Schedule::beginTransfer(Process& p, double memory) {
   const int64_t setup = valueOf(Timing::kDmaSetup);
   const int64_t busiest = std::max(p.movement.portCycles(), static_cast<int64_t>(memory));
-  p.until = p.now.start + setup + busiest + memories_[p.memory].latency;
+  p.until = p.now.start + setup + busiest + shared_.memories[p.memory].latency;
   p.perByte = memory / static_cast<double>(p.movement.farBytes());
-  p.written = memories_[p.memory].written;
+  p.written = shared_.memories[p.memory].written;
   p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
   p.burst = 0;
   p.last = p.issued = p.arrived = 0;
@@ -396,7 +482,7 @@ void Schedule::land(Process& p) const {
 /// Moves some of a transfer in closed form: the bus serves in the order of asking.
 void Schedule::moveChunk(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
-  Memory& memory = memories_[p.memory];
+  Memory& memory = shared_.memories[p.memory];
   if (p.issued == p.movement.farBytes()) return endMovement(engine);
   const int64_t now = p.event, bytes = std::min(kChunk, p.movement.farBytes() - p.issued);
   const double part = static_cast<double>(bytes);
@@ -466,12 +552,30 @@ void Schedule::retire(int engine) {
     options_.follower->end(engine, p.now.instruction, p.queue.front().operation);
   emit(p.now);
   const Insn& insn = p.queue.front().operation.insn;
-  count(engine, insn.mark, insn.op == Op::kNop ? nullptr : &p.counted);
+  count(engine, insn.mark, hasWork(insn.op) ? &p.counted : nullptr);
+  post(engine, insn, p.now);
   p.queue.pop_front();
   const InstructionTime ended = p.now;
   signal(ended);
   wake(engine);
   if (blockedSince_ >= 0 && processes_[0].event == kNever) processes_[0].event = ended.done;
+}
+
+/// Counts the event of a post, and lets all cores look for it.
+void Schedule::post(int engine, const Insn& insn, const InstructionTime& ended) {
+  if (insn.op != Op::kPost) return;
+  shared_.posts[core_ * kEngineCount + static_cast<size_t>(engine)].push_back(
+      {ended.done + configuration_[key::kCoresPostCycles], ended.sequence});
+  for (Schedule* const core : shared_.cores) core->wakeAwaiting(ended.done);
+}
+
+void Schedule::wakeAwaiting(int64_t now) {
+  for (int engine = 1; engine < kEngineCount; ++engine)
+    if (const Process& p = processes_[static_cast<size_t>(engine)];
+        p.state == State::kWaits && p.now.op == Op::kAwait)
+      wake(engine);
+  Process& own = processes_[0];
+  if (blockedSince_ >= 0 && own.event == kNever) own.event = now;
 }
 
 void Schedule::signal(const InstructionTime& ended) {
@@ -499,7 +603,7 @@ void Schedule::count(int engine, bool isMarked, const Counters* counted) {
 }
 
 void Schedule::emit(InstructionTime& time) {
-  time.sequence = sequence_++;
+  time.sequence = shared_.sequence++;
   if (time.engine) { // control counted its own
     EngineTime& engine = report_.engines[time.engine];
     engine.busy += time.done - time.start;
@@ -514,54 +618,48 @@ void Schedule::flush(int64_t before) {
   emit(time);
 }
 
+std::string Schedule::deadlock() const {
+  if (halted_) return {};
+  std::string text = fmt::format("control stands at instruction {}", state_.pc());
+  const bool isAtAwait =
+      !state_.hasEnded() && shared_.code[state_.pc()].op == Op::kAwait && blockedSince_ >= 0;
+  if (isAtAwait) text += ", which " + awaitText(shared_.code[state_.pc()]);
+  for (int engine = 1; engine < kEngineCount; ++engine) {
+    const Process& p = processes_[static_cast<size_t>(engine)];
+    if (p.state != State::kWaits) continue;
+    const size_t tokens = semaphores_[p.now.waitSemaphore].size();
+    if (p.now.op == Op::kAwait && tokens >= p.now.waitCount)
+      text += fmt::format("; {} {}, at instruction {}", engineName(engine),
+                          awaitText(p.queue.front().operation.insn), p.now.instruction);
+    else
+      text += fmt::format("; {} waits for {} of s{}, which has {}, at instruction {}",
+                          engineName(engine), p.now.waitCount, p.now.waitSemaphore, tokens,
+                          p.now.instruction);
+  }
+  return text;
+}
+
+/// What an await waits for.
+std::string Schedule::awaitText(const Insn& insn) const {
+  const auto& v = insn.values;
+  const auto of = static_cast<size_t>(v[field::await::kCore] * kEngineCount + v[field::await::kOf]);
+  return fmt::format("awaits event {} of {} of core {}, which has {}", v[field::await::kEvents],
+                     engineName(static_cast<int>(v[field::await::kOf])), v[field::await::kCore],
+                     shared_.posts[of].size());
+}
+
 Result<TimeReport> Schedule::finish() {
   if (error_) return *error_;
   flush(kNever);
-  if (!halted_) {
-    std::string text = fmt::format("deadlock at cycle {}: control stands at instruction {}",
-                                   processes_[0].free, state_.pc());
-    for (int engine = 1; engine < kEngineCount; ++engine)
-      if (const Process& p = processes_[static_cast<size_t>(engine)]; p.state == State::kWaits)
-        text += fmt::format("; {} waits for {} of s{}, which has {}, at instruction {}",
-                            engineName(engine), p.now.waitCount, p.now.waitSemaphore,
-                            semaphores_[p.now.waitSemaphore].size(), p.now.instruction);
-    return error("{}", text);
-  }
-  const bool isFast = options_.fidelity == Fidelity::kFast;
-  const Memory& first = memories_[0];
-  if (isFast) {
-    report_.dramBursts = first.bursts;
-    report_.dramBytes = static_cast<uint64_t>(first.busy * report_.dramBytesPerCycle);
-    report_.dramBusy = static_cast<int64_t>(first.busy);
-  } else if (!options_.memory) {
-    addMemory(report_, first.dram);
-  }
-  if (memories_.size() > 1) report_.second = timeOf(memories_[1], isFast);
+  if (!own_) return report_;
+  if (!halted_) return error("deadlock at cycle {}: {}", processes_[0].free, deadlock());
+  addMemories(report_, shared_, options_);
   return report_;
 }
 
 size_t Schedule::memoryOf(const Operation& o) const {
   const auto region = static_cast<size_t>(o.insn.values[field::load::kRegion]);
   return static_cast<size_t>(npu::memoryOf(configuration_, binary_.regions[region].kind));
-}
-
-MemoryTime Schedule::timeOf(const Memory& memory, bool isFast) {
-  MemoryTime time;
-  time.bytesPerCycle = memory.dram.bytesPerCycle();
-  if (isFast) {
-    time.bursts = memory.bursts;
-    time.bytes = static_cast<uint64_t>(memory.busy * time.bytesPerCycle);
-    time.busy = static_cast<int64_t>(memory.busy);
-    return time;
-  }
-  TimeReport counted;
-  addMemory(counted, memory.dram);
-  time.bytes = counted.dramBytes;
-  time.bursts = counted.dramBursts;
-  time.rowHits = counted.rowHits;
-  time.rowMisses = counted.rowMisses;
-  time.busy = counted.dramBusy;
-  return time;
 }
 
 void addMemory(TimeReport& report, const Dram& dram) {
@@ -583,8 +681,77 @@ int64_t productOverhead(const Configuration& configuration) {
   return rows + skew + valueOf(Timing::kMatrixPipeline);
 }
 
+namespace {
+
+/// Sums over cores. PMU: counters are sums, cycles are those of all; snapshots are core 0's.
+Result<TimeReport> reportOf(const std::vector<std::unique_ptr<Schedule>>& cores,
+                            const SharedTime& shared) {
+  std::string stuck;
+  std::vector<TimeReport> reports;
+  int64_t latest = 0;
+  for (size_t core = 0; core < cores.size(); ++core) {
+    Result<TimeReport> report = cores[core]->finish();
+    if (!report) return report;
+    if (const std::string text = cores[core]->deadlock(); !text.empty())
+      stuck += fmt::format("{}core {}: {}", stuck.empty() ? "" : "; ", core, text);
+    latest = std::max(latest, cores[core]->now());
+    reports.push_back(*std::move(report));
+  }
+  if (!stuck.empty()) return error("deadlock at cycle {}: {}", latest, stuck);
+  TimeReport all = reports[0];
+  all.cycles = shared.end;
+  all.counters[static_cast<size_t>(Counter::kCycles)] = cores[0]->counted(shared.end);
+  for (size_t core = 0; core < reports.size(); ++core) {
+    const TimeReport& each = reports[core];
+    all.cores.push_back({each.cycles, each.engines});
+    if (core == 0) continue;
+    for (size_t e = 0; e < each.engines.size(); ++e) {
+      all.engines[e].busy += each.engines[e].busy;
+      for (size_t i = 0; i < each.engines[e].stalls.size(); ++i)
+        all.engines[e].stalls[i] += each.engines[e].stalls[i];
+    }
+    for (size_t t = 0; t < each.tagged.size(); ++t) all.tagged[t] += each.tagged[t];
+    for (size_t i = 0; i < each.counters.size(); ++i)
+      if (i != static_cast<size_t>(Counter::kCycles)) all.counters[i] += each.counters[i];
+  }
+  addMemories(all, shared, {});
+  return all;
+}
+
+/// The core with the earliest event goes on, of several the lowest: so accesses come to the memory
+/// in the order of their cycles.
+Result<TimeReport> timeOfCores(const Configuration& configuration, const Binary& binary,
+                               const ScheduleOptions& options) {
+  SharedTime shared(configuration, binary);
+  if (shared.error) return *shared.error;
+  std::vector<std::unique_ptr<Schedule>> cores;
+  for (size_t core = 0; core < binary.coreCount(); ++core)
+    cores.push_back(std::make_unique<Schedule>(configuration, binary, options, shared, core));
+  for (;;) {
+    Schedule* first = nullptr;
+    int64_t event = Schedule::kNever;
+    for (const auto& core : cores)
+      if (const int64_t at = core->nextEvent(); at < event) {
+        event = at;
+        first = core.get();
+      }
+    if (!first || first->hasFailed()) break;
+    first->step(first->next());
+    if (first->hasFailed()) break;
+  }
+  return reportOf(cores, shared);
+}
+
+} // namespace
+
 Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
                           const ScheduleOptions& options) {
+  if (configuration.cores() > 1) {
+    if (options.fidelity == Fidelity::kExact || options.memory || options.follower)
+      return error("'{}': cores.count = {}: fast and accurate time have several cores",
+                   configuration.name, configuration.cores());
+    return timeOfCores(configuration, binary, options);
+  }
   if (options.fidelity == Fidelity::kExact)
     return exact::Machine(configuration, binary, options).run();
   Schedule schedule(configuration, binary, options);

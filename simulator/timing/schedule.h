@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "simulator/binary/binary.h"
@@ -59,22 +60,65 @@ struct ScheduleOptions {
   std::optional<Placement> placement; ///< none: placementOf
 };
 
-/// A program in time: one process for each engine, which sleeps until something happens to it, and
-/// one for the control processor. Somebody drives it: takes the process with the earliest event, of
-/// several the lowest, and steps it.
+class Schedule;
+
+/// What the cores of one program share in time: the words, the memory, and which events each engine
+/// has counted.
+struct SharedTime {
+  /// Keeps references. Errors of words stand in `error`.
+  SharedTime(const Configuration& configuration, const Binary& binary);
+
+  struct Token {
+    int64_t cycle;
+    uint32_t sequence;
+  };
+  /// A memory, and where time is fast its bus.
+  struct Memory {
+    explicit Memory(Dram chips) : dram(std::move(chips)) {}
+    Dram dram;
+    int64_t latency = 0;       ///< of a read of an open row, there and back
+    double free = 0, busy = 0; ///< when the bus is free; cycles that it was not
+    double written = 0;        ///< cycles of it that went to writes
+    bool hasRead = false;      ///< the last chunk was one that is read
+    uint64_t bursts = 0;
+  };
+  std::vector<Insn> code; ///< of all cores
+  std::optional<Error> error;
+  std::vector<Memory> memories; ///< dram, and second where something lies there
+  uint64_t events = 0;
+  uint32_t sequence = 0;
+  /// by core * kEngineCount + engine: when others see each event, and whose it was
+  std::vector<std::vector<Token>> posts;
+  std::vector<Schedule*> cores;
+  size_t halted = 0;
+  int64_t end = 0; ///< when all had halted and the memory had all writes
+};
+
+/// The code of one core in time: one process for each engine, which sleeps until something happens
+/// to it, and one for the control processor. Somebody drives it: takes the process with the
+/// earliest event, of several the lowest, and steps it.
 class Schedule {
 public:
   static constexpr int64_t kNever = INT64_MAX;
 
-  /// Keeps references: all must outlive the schedule.
+  /// Of a program for one core. Keeps references: all must outlive the schedule.
   Schedule(const Configuration& configuration, const Binary& binary,
            const ScheduleOptions& options);
+  /// Of one core of several, which `shared` lists from then on. Keeps references, to `shared` too.
+  Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options,
+           SharedTime& shared, size_t core);
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
 
   /// The cycle of the next event of an engine's process (0: control), or kNever.
   int64_t eventOf(int engine) const { return processes_[static_cast<size_t>(engine)].event; }
   /// The process whose turn it is; -1: none, the program has ended or failed.
   int next() const;
   void step(int engine);
+  /// The cycle of its next event, or kNever.
+  int64_t nextEvent() const;
+  /// How far the control processor came.
+  int64_t now() const { return processes_[0].free; }
 
   /// Whether what finish() will say is an error, and no deadlock.
   bool hasFailed() const { return error_.has_value(); }
@@ -88,8 +132,11 @@ public:
   }
 
   /// Reports on the program, after its end. Errors: a word or descriptor that is none, no halt,
-  /// bytes outside of a region, deadlock, too long.
+  /// bytes outside of a region, deadlock, too long. Of one core of several: without what the memory
+  /// did, and without deadlock().
   Result<TimeReport> finish();
+  /// What everything waits for; empty where the program has halted.
+  std::string deadlock() const;
 
 private:
   struct Entry {
@@ -127,20 +174,10 @@ private:
     int64_t spread = 1; ///< gcd of its step and the number of banks: 1 visits all of them
     int64_t until = 0;
   };
-  /// A memory, and where time is fast its bus.
-  struct Memory {
-    explicit Memory(Dram chips) : dram(std::move(chips)) {}
-    Dram dram;
-    int64_t latency = 0;       ///< of a read of an open row, there and back
-    double free = 0, busy = 0; ///< when the bus is free; cycles that it was not
-    double written = 0;        ///< cycles of it that went to writes
-    bool hasRead = false;      ///< the last chunk was one that is read
-    uint64_t bursts = 0;
-  };
-  struct Token {
-    int64_t cycle;
-    uint32_t sequence;
-  };
+  using Token = SharedTime::Token;
+  using Memory = SharedTime::Memory;
+  void start();
+  int64_t memoriesEnd(int64_t halt);
   void wake(int engine);
   void begin(int engine);
   /// Begins an instruction that computes, or a nop.
@@ -162,7 +199,12 @@ private:
   void endMovement(int engine);
   void retire(int engine);
   void signal(const InstructionTime& ended);
-  bool takeTokens(InstructionTime& now, int64_t& visible);
+  bool takeTokens(const Insn& insn, InstructionTime& now, int64_t& visible);
+  /// The event that an await waits for; null: it is not there.
+  const Token* eventOf(const Insn& insn) const;
+  void post(int engine, const Insn& insn, const InstructionTime& ended);
+  void wakeAwaiting(int64_t now);
+  std::string awaitText(const Insn& insn) const;
   int64_t bankStall(int engine, int64_t cycles) const;
   void tag(Tag tag, int64_t cycles) { report_.tagged[static_cast<size_t>(tag)] += cycles; }
 
@@ -193,7 +235,6 @@ private:
                  int requester);
   /// The memory in which the region of a load or a store lies.
   size_t memoryOf(const Operation& operation) const;
-  static MemoryTime timeOf(const Memory& memory, bool isFast);
   int64_t readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester);
   void emit(InstructionTime& time);
   void count(int engine, bool isMarked, const Counters* counted);
@@ -203,11 +244,13 @@ private:
   const Configuration& configuration_;
   const Binary& binary_;
   const ScheduleOptions& options_;
-  std::vector<Insn> code_;
+  std::unique_ptr<SharedTime> own_; ///< of a program for one core
+  SharedTime& shared_;
+  const size_t core_;
+  const uint32_t end_; ///< behind the last word of the core
   Placement placement_;
   /// With weights.compression, where the program brings its constants along.
   CompressedConstants compressed_;
-  std::vector<Memory> memories_; ///< dram, and second where something lies there
   const Divisor byBeat_;
   Counting counting_;
   double fetchPerByte_ = 0;
@@ -215,14 +258,13 @@ private:
   std::array<Process, kEngineCount> processes_;
   std::array<std::deque<Token>, kSemaphores> semaphores_;
   ProgramState state_;
-  uint32_t sequence_ = 0;
   std::vector<int64_t> lineTags_, lineReady_;
   int64_t blockedSince_ = -1; ///< control: since when it stands
   Stall blockedBy_ = Stall::kNone;
   std::optional<InstructionTime> pending_; ///< of control, that ends in the next cycle
   bool halted_ = false, isCounting_;
   int64_t countedFrom_ = 0;
-  uint64_t countedBefore_ = 0, events_ = 0;
+  uint64_t countedBefore_ = 0;
   std::optional<Error> error_;
   TimeReport report_;
 };

@@ -77,7 +77,7 @@ TEST(NpuPrograms, HaltAndWriteTheSameByAllKernels) {
   std::printf("seeds from %llu: %zu instructions\n", static_cast<unsigned long long>(kSeed),
               instructions);
   if (std::getenv("CANDELA_FUZZ_SEED")) return;
-  for (const OpInfo& info : kOpTable)
+  for (const OpInfo& info : std::span(kOpTable).first(kHardwareOps))
     EXPECT_GE(seen[static_cast<size_t>(info.op)], 150) << info.name;
 }
 

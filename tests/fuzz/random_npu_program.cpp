@@ -257,7 +257,7 @@ private:
     for (int tries = 0; tries < 200; ++tries) {
       spans_.clear();
       try {
-        return attempt(kOpTable[random_() % std::size(kOpTable)]);
+        return attempt(kOpTable[random_() % kHardwareOps]);
       } catch (const Unfit&) {}
     }
   }

@@ -61,7 +61,7 @@ ProgramCoverage::ProgramCoverage(const Configuration& configuration) {
     }
     bins_[name + "=least"] = bins_[name + "=more"] = 0;
   };
-  for (const OpInfo& info : kOpTable) {
+  for (const OpInfo& info : std::span(kOpTable).first(kHardwareOps)) {
     for (int engine = 0; engine < kEngineCount; ++engine)
       if (info.engines & configuration.engines() & (1u << engine))
         bins_[fmt::format("{}@{}", info.name, engineName(engine))] = 0;
@@ -79,7 +79,7 @@ Outcome ProgramCoverage::take(const Binary& binary) {
     if (!insn) return error("{}", insn.message());
     code.push_back(*insn);
   }
-  ProgramState state(code.size());
+  ProgramState state(0, static_cast<uint32_t>(code.size()));
   while (!state.hasEnded()) {
     const Insn& insn = code[state.pc()];
     const bool isSent = insn.engine != static_cast<int>(Engine::kControl);

@@ -30,6 +30,11 @@ def bare(value):
     return [bare(v) for v in value] if isinstance(value, list) else value
 
 
+def ofHardware(ops):
+    """The operations that hardware has, not models alone."""
+    return {name: op for name, op in ops.items() if not op.get("model_only")}
+
+
 def table(header, rows):
     return ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)] + \
            ["| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows] + [""]
@@ -41,10 +46,12 @@ class Npu:
         self.isa, self.config, self.regs, self.trace = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs", "trace"])
         # Codes of faults are no part of what a program depends on.
         hashed = {name: part for name, part in self.regs.items() if name != "fault"}
-        digest = hashlib.sha256(json.dumps(bare([self.isa, self.hardwareConfig(), hashed]), sort_keys=True).encode())
+        isa = {**self.isa, "op": ofHardware(self.isa["op"])}
+        digest = hashlib.sha256(json.dumps(bare([isa, self.hardwareConfig(), hashed]), sort_keys=True).encode())
         self.hash = int.from_bytes(digest.digest()[:8], "big")
         self.enums, self.engines = self.isa["enum"], self.isa["engine"]
         self.ops, self.descriptors = self.isa["op"], self.isa["descriptor"]
+        need([*self.ops][:len(ofHardware(self.ops))] == [*ofHardware(self.ops)], "isa.toml: operations of models alone stand behind all others")
         self.header = self.placed("header", self.isa["header"], 0, 32)
         for name, op in self.ops.items():
             op["fields"] = self.placed(f"op {name}", op["fields"], 32, self.isa["word_bits"])
@@ -141,7 +148,9 @@ class Npu:
             mask = sum(1 << e["id"] for name, e in self.engines.items() if name.rstrip("0123456789") in o["engines"])
             span = f"k{camel(n)}OpFields" if o["fields"] else "{}"
             out.append(f"    {{Op::k{camel(n)}, {quote(n)}, {mask:#x}, {span}, {desc_index.get(o.get('second'), -1)}}},")
-        return "\n".join(out + ["};", ""])
+        out += ["};", "/// The first so many of them are in hardware; those behind them models alone have.",
+                f"inline constexpr size_t kHardwareOps = {len(ofHardware(self.ops))};"]
+        return "\n".join(out + [""])
 
     def regsInc(self):
         regs, out = self.regs, [f"// {self.note}", ""]
@@ -236,14 +245,14 @@ class Npu:
         out += [f"  localparam int unsigned {camel(k)} = {isa[k]};" for k in
                 ["word_bits", "descriptor_bits", "descriptors", "index_registers", "semaphores", "semaphore_max"]] + [""]
         out += self.svEnum("engine", {f"ENGINE_{n}": e["id"] for n, e in self.engines.items()}, 4)
-        out += self.svEnum("opcode", {f"OP_{n}": o["opcode"] for n, o in self.ops.items()}, 8)
+        out += self.svEnum("opcode", {f"OP_{n}": o["opcode"] for n, o in ofHardware(self.ops).items()}, 8)
         for n, members in self.enums.items():
             width = next(f["bits"] for r in [*self.ops.values(), *self.descriptors.values()] for f in r["fields"] if f["of"] == n)
             out += self.svEnum(n, {f"{n}_{m}": r["id"] for m, r in members.items()}, width)
         out += self.svStruct("header", self.header, 32)
         for n, d in self.descriptors.items():
             out += self.svStruct(f"desc_{n}", d["fields"], isa["descriptor_bits"])
-        for n, o in self.ops.items():
+        for n, o in ofHardware(self.ops).items():
             out += self.svStruct(f"insn_{n}", self.header + o["fields"], isa["word_bits"])
         return "\n".join(out + ["endpackage", ""])
 
@@ -292,7 +301,7 @@ class Npu:
         out += ["## Header", "", "Bits 31..0 of every word.", ""] + self.fieldRows(self.header)
         out += ["## Operations", ""]
         for n, o in self.ops.items():
-            out += [f"### {n} ({o['opcode']:#04x})", "", o["text"], "", f"Engine: {', '.join(o['engines'])}.", ""]
+            out += [f"### {n} ({o['opcode']:#04x})", "", o["text"] + (" *Model only.*" if o.get("model_only") else ""), "", f"Engine: {', '.join(o['engines'])}.", ""]
             out += self.fieldRows(o["fields"]) if o["fields"] else []
         out += ["## Descriptors", ""]
         for n, d in self.descriptors.items():

@@ -37,7 +37,7 @@ Machine::Machine(const Configuration& configuration, const Binary& binary,
       vector_(configuration), scratchpad_(configuration),
       fetch_(configuration, placement_.program, binary.code.size()),
       transactions_(options.memory ? *options.memory : *port_, enginesOfChannels(configuration)),
-      state_(binary.code.size()), isCounting_(options.isCounting) {
+      state_(0, static_cast<uint32_t>(binary.code.size())), isCounting_(options.isCounting) {
   Outcome bad = needHardware(configuration, "exact is its cycles: accurate and fast have time too");
   if (!bad) bad = checkBuildable(configuration);
   if (bad) {
