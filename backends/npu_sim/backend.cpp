@@ -198,7 +198,7 @@ private:
               npu::needHardware(configuration_, "engine=func, fast and accurate are the model's"))
         return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("engine=", engine, ": ", bad->message));
     if (run_.isSystemc)
-      if (const npu::Outcome bad = npu::needOneMemory(configuration_, "SystemC's NPU has"))
+      if (const npu::Outcome bad = npu::needOneCoreAndMemory(configuration_, "SystemC's NPU has"))
         return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("engine=", engine, ": ", bad->message));
     run_.hasData = options().get("data") == "on";
     if (!run_.hasData && (run_.isSystemc || run_.isRtl))

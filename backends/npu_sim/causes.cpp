@@ -63,8 +63,10 @@ void CycleCauses::add(const npu::InstructionTime& time) {
   step.engine = time.engine;
   step.afterCount = time.waitCount;
   step.after = time.after;
-  step.before = lastOf_[time.engine];
-  lastOf_[time.engine] = static_cast<int32_t>(steps_.size());
+  step.awaited = time.awaited;
+  const auto last = lastOf_.try_emplace({time.core, time.engine}, -1).first;
+  step.before = last->second;
+  last->second = static_cast<int32_t>(steps_.size());
   steps_.push_back(step);
 }
 
@@ -91,16 +93,23 @@ void CycleCauses::takeOver(uint32_t layer, int64_t from) {
   sinceTaken_ = owned_.size();
 }
 
-/// The step that this one began behind: of its engine, or one whose token it took, whichever ended
-/// last. -1: none.
+/// The step of that sequence; -1: none, of control.
+int32_t CycleCauses::placeOf(uint32_t sequence) const {
+  const auto found = std::ranges::lower_bound(steps_, sequence, {}, &Step::sequence);
+  if (found == steps_.end() || found->sequence != sequence) return -1;
+  return static_cast<int32_t>(found - steps_.begin());
+}
+
+/// The step that this one began behind: of its engine, one whose token it took, or one
+/// of another core that it awaited, whichever ended last. -1: none.
 int32_t CycleCauses::latestBefore(const Step& step) const {
   int32_t latest = step.before;
-  for (size_t i = 0; i < step.afterCount; ++i) {
-    const auto found = std::ranges::lower_bound(steps_, step.after[i], {}, &Step::sequence);
-    if (found == steps_.end() || found->sequence != step.after[i]) continue;
-    const bool isLater = latest < 0 || found->done > steps_[static_cast<size_t>(latest)].done;
-    if (isLater) latest = static_cast<int32_t>(found - steps_.begin());
-  }
+  const auto take = [&](int32_t found) {
+    const auto doneOf = [&](int32_t at) { return steps_[static_cast<size_t>(at)].done; };
+    if (found >= 0 && (latest < 0 || doneOf(found) > doneOf(latest))) latest = found;
+  };
+  for (size_t i = 0; i < step.afterCount; ++i) take(placeOf(step.after[i]));
+  if (step.awaited >= 0) take(placeOf(static_cast<uint32_t>(step.awaited)));
   return latest;
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace npu_sim {
@@ -58,7 +59,8 @@ public:
 private:
   struct Step {
     uint32_t sequence = 0;
-    int32_t before = -1; ///< the one of the same engine, in steps_
+    int32_t before = -1;  ///< the one of the same engine of the same core, in steps_
+    int64_t awaited = -1; ///< sequence of the post of another core; -1: none
     int64_t start = 0, done = 0;
     int64_t bank = 0, dram = 0; ///< within
     bool isScattered = false;   ///< kScatter in the place of kLoad and kStore
@@ -71,16 +73,13 @@ private:
   };
   void pushOwned(const Span& span);
   int32_t latestBefore(const Step& step) const;
+  int32_t placeOf(uint32_t sequence) const;
   std::vector<Span> path(int64_t end) const;
 
-  std::vector<Step> steps_; ///< by sequence
-  std::array<int32_t, npu::kEngineCount> lastOf_ = [] {
-    std::array<int32_t, npu::kEngineCount> none;
-    none.fill(-1);
-    return none;
-  }();
-  std::vector<Span> owned_; ///< one after the other, without gaps
-  size_t sinceTaken_ = 0;   ///< the first of owned_ that takeOver may change
+  std::vector<Step> steps_;                               ///< by sequence
+  std::map<std::pair<uint8_t, uint8_t>, int32_t> lastOf_; ///< by core and engine
+  std::vector<Span> owned_;                               ///< one after the other, without gaps
+  size_t sinceTaken_ = 0; ///< the first of owned_ that takeOver may change
 };
 
 } // namespace npu_sim

@@ -2,12 +2,14 @@
 
 #include "layer_report.hpp"
 
+#include "codegen/split.hpp"
 #include "lower/lowering.hpp"
 #include "lower/widening.hpp"
 
 #include "simulator/timing/placement.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace npu_sim {
 
@@ -67,14 +69,111 @@ std::vector<Access> orderOf(const ProgramImage& image, const cdl::Op& op, uint32
   return order;
 }
 
-/// JSON; the order is that of the program.
-std::string costsText(const std::vector<Costs>& costs) {
+/// By instruction: whether it is not emitted.
+std::vector<bool> leftOut(ProgramImage& image) {
+  std::vector<bool> isLeftOut(image.instrs(), false);
+  for (const uint32_t i : leaveOutWidenings(image)) isLeftOut[i] = true;
+  for (uint32_t i = 1; i < image.instrs(); ++i)
+    if (isDropped(image, image.op(i))) isLeftOut[i] = true;
+  return isLeftOut;
+}
+
+/// What parts of their results the cores of a node compute, of a Program for several.
+class Parts {
+public:
+  Parts(const ProgramImage& image, const std::vector<bool>& isLeftOut, const Split& split)
+      : image_(image) {
+    std::map<uint32_t, std::vector<Part>> parts; // by unit
+    for (uint32_t i = 1; i < image.instrs(); ++i)
+      if (!isLeftOut[i]) add(i, split, parts[split.unitOf[i]]);
+    for (uint32_t i = 1; i < image.instrs(); ++i) {
+      const cdl::Op op = image.op(i);
+      const bool moves = op.kind() == cdl::Kind::Copy || op.kind() == cdl::Kind::Fill;
+      if (isLeftOut[i] || moves) continue;
+      Node& node = nodes_[op.node()];
+      node.cores |= split.cores[i];
+      if (node.units.insert(split.unitOf[i]).second) {
+        const std::vector<Part>& of = parts[split.unitOf[i]];
+        node.parts.insert(node.parts.end(), of.begin(), of.end());
+      }
+    }
+  }
+
+  /// `,"cores":[..],"parts":{..}`; nothing of a node that computes nothing.
+  std::string text(const std::string& name) {
+    const auto found = nodes_.find(name);
+    if (found == nodes_.end()) return {};
+    Node& node = found->second;
+    std::string cores;
+    for (int core = 0; core < 32; ++core)
+      if (node.cores >> core & 1) cores += cdl::text(cores.empty() ? "" : ",", core);
+    // [core, first byte, behind the last one, bytes of all], what lies side by side once
+    std::ranges::sort(node.parts);
+    std::string ranges;
+    bool isInterleaved = false;
+    Part last;
+    const auto flush = [&] {
+      if (last.all)
+        ranges += cdl::text(ranges.empty() ? "" : ",", "[", last.core, ",", last.begin, ",",
+                            last.end, ",", last.all, "]");
+    };
+    for (const Part& part : node.parts) {
+      const bool isSame = last.all == part.all && last.core == part.core;
+      isInterleaved |= last.all == part.all && !isSame && part.begin < last.end;
+      if (isSame && part.begin <= last.end) {
+        last.end = std::max(last.end, part.end);
+        continue;
+      }
+      flush();
+      last = part;
+    }
+    flush();
+    if (isInterleaved) ranges.clear();
+    return cdl::text(",\"cores\":[", cores,
+                     "],\"parts\":{\"interleaved\":", isInterleaved ? "true" : "false",
+                     ",\"ranges\":[", ranges, "]}");
+  }
+
+private:
+  /// Bytes of a result, from the first to the last.
+  struct Part {
+    int64_t all = 0, begin = 0, end = 0;
+    int core = 0;
+    auto operator<=>(const Part&) const = default;
+  };
+  struct Node {
+    uint32_t cores = 0;
+    std::set<uint32_t> units;
+    std::vector<Part> parts;
+  };
+
+  /// A result goes to DRAM, or stays and is handed to other cores.
+  void add(uint32_t i, const Split& split, std::vector<Part>& parts) const {
+    const cdl::Op op = image_.op(i);
+    const DeviceView to = image_.output(op);
+    const bool isStored = op.kind() == cdl::Kind::Copy && !to.isLocal();
+    if ((!isStored && !split.isHanded[i]) || to.elements() == 0) return;
+    const cdl_buffer_t* const buffer = cdl_get_buffer(image_.raw(), to.buffer);
+    const Access bytes = to.access(true);
+    const int64_t base =
+        isStored ? image_.beginOf(to.buffer) : static_cast<int64_t>(buffer->offset);
+    parts.push_back({static_cast<int64_t>(buffer->bytes), bytes.begin - base, bytes.end - base,
+                     std::countr_zero(split.cores[i])});
+  }
+
+  const ProgramImage& image_;
+  std::map<std::string, Node> nodes_;
+};
+
+/// JSON; the order is that of the program. `parts`: null where there is one core.
+std::string costsText(const std::vector<Costs>& costs, Parts* parts) {
   std::string text;
   for (const Costs& c : costs) {
     text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", jsonString(c.node),
                       "\",\"macs\":", c.macs, ",\"weights\":", c.weights, ",\"tables\":", c.tables,
                       ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded,
-                      ",\"stored\":", c.stored, ",\"scratchpad_peak\":", c.peak, "}");
+                      ",\"stored\":", c.stored, ",\"scratchpad_peak\":", c.peak,
+                      parts ? parts->text(c.node) : std::string(), "}");
   }
   return text.empty() ? "[]" : text + "]";
 }
@@ -93,7 +192,7 @@ uint32_t lower(LoweringState& l, uint32_t i) {
     lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
     return 1;
   case cdl::Kind::Conv2d:
-  case cdl::Kind::MatMul: l.isBeforeProducts = false; return lowerProduct(l, op);
+  case cdl::Kind::MatMul: l.own().isBeforeProducts = false; return lowerProduct(l, op);
   case cdl::Kind::Convert:
   case cdl::Kind::Binary:
   case cdl::Kind::Compare:
@@ -120,6 +219,61 @@ void needRoom(const npu::Configuration& configuration, const npu::Binary& binary
   need("dram", npu::key::kDramBytes, npu::placementOf(configuration, binary).end);
 }
 
+/// Lowers instructions on the cores that have them, and hands results from one to another.
+class OverCores {
+public:
+  OverCores(LoweringState& l, const std::vector<bool>& isLeftOut, const Split& split)
+      : l_(l), isLeftOut_(isLeftOut), split_(split) {}
+
+  /// How many instructions it took in.
+  uint32_t lower(uint32_t at) {
+    uint32_t taken = 1;
+    for (size_t core = 0; core < l_.cores.size(); ++core) {
+      if (!(split_.cores[at] >> core & 1)) continue;
+      l_.onCore(core);
+      for (uint32_t i = at; i < std::min(at + kMostTaken, l_.image.instrs()); ++i)
+        takeHanded(i, at, core);
+      taken = npu_sim::lower(l_, at);
+      for (uint32_t i = at; i < at + taken; ++i)
+        if (split_.isHanded[i]) hand(i, core);
+    }
+    return taken;
+  }
+
+private:
+  /// A product, a residual or a pool, and a table.
+  static constexpr uint32_t kMostTaken = 3;
+  struct Handed {
+    DeviceView far;
+    uint32_t cores = 0; ///< that have it, bit by bit
+  };
+
+  /// Stores a result for other cores.
+  void hand(uint32_t writer, size_t core) {
+    const DeviceView local = l_.image.output(l_.image.op(writer));
+    const DeviceView far = l_.image.addHanded(local);
+    handed_[writer] = {far, 1u << core};
+    lowerCopy(l_, local, far);
+  }
+
+  /// Loads what others computed before `before` and instruction i, one of this core's, reads.
+  void takeHanded(uint32_t i, uint32_t before, size_t core) {
+    if (isLeftOut_[i] || !(split_.cores[i] >> core & 1)) return;
+    for (const uint32_t writer : split_.reads[i]) {
+      const auto found = handed_.find(writer);
+      const bool isHere = found == handed_.end() || (found->second.cores >> core & 1);
+      if (writer >= before || isHere) continue;
+      found->second.cores |= 1u << core;
+      lowerCopy(l_, found->second.far, l_.image.output(l_.image.op(writer)));
+    }
+  }
+
+  LoweringState& l_;
+  const std::vector<bool>& isLeftOut_;
+  const Split& split_;
+  std::map<uint32_t, Handed> handed_; ///< by instruction that wrote it
+};
+
 } // namespace
 
 int64_t reservedBytes(const npu::Configuration& configuration) {
@@ -142,10 +296,15 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     const int64_t reserved = reservedBytes(configuration);
     const int64_t localBytes = configuration.scratchpadBytes() - reserved; // a multiple of 64
     ProgramImage image(raw, payloads, localSpace, localBytes);
-    Stream stream;
+    Stream stream(configuration.cores());
     LoweringState lowering{image, stream, configuration, localBytes, reserved};
+    lowering.cores.resize(configuration.cores());
     const std::vector<uint64_t> live = liveBytes(raw, localSpace);
-    const std::set<uint32_t> widenings = leaveOutWidenings(image);
+    const std::vector<bool> isLeftOut = leftOut(image);
+    const Split split = splitOverCores(image, configuration, isLeftOut);
+    std::optional<Parts> parts;
+    if (payloads && configuration.cores() > 1) parts.emplace(image, isLeftOut, split);
+    OverCores overCores(lowering, isLeftOut, split);
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
       const std::string node = op.node();
@@ -153,8 +312,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
                                       : node);
       lowering.here().peak = std::max(lowering.here().peak, live[at]);
       if (op.kind() == cdl::Kind::Copy) lowering.here().tiledTables += tableBytes(image, op);
-      const bool isLeftOut = isDropped(image, op) || widenings.count(at);
-      const uint32_t taken = isLeftOut ? 1 : lower(lowering, at);
+      const uint32_t taken = isLeftOut[at] ? 1 : overCores.lower(at);
       for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));
       at += taken;
     }
@@ -167,7 +325,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     binary.constants = std::move(layout.constants);
     at = 0; // what follows is of no instruction
     needRoom(configuration, binary);
-    compiled.costs = costsText(lowering.costs);
+    compiled.costs = costsText(lowering.costs, parts ? &*parts : nullptr);
     compiled.parts = std::move(layout.parts);
   } catch (const Refusal& refusal) {
     const bool isOne = at > 0 && at < raw->instrs.count;

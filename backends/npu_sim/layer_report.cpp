@@ -20,7 +20,9 @@ std::vector<std::pair<std::string, std::string>> objectsOf(const std::string& co
   for (size_t at = costs.find(kHead); at != std::string::npos; at = costs.find(kHead, at)) {
     size_t end = at + kHead.size();
     while (costs[end] != '"') end += costs[end] == '\\' ? 2 : 1;
-    const size_t close = costs.find('}', end); // behind the name there are numbers alone
+    // Behind the name there are numbers, lists of them, and at the end an object of those.
+    const size_t next = costs.find(kHead, end);
+    const size_t close = costs.rfind('}', next);
     objects.push_back(
         {costs.substr(at + kHead.size(), end - at - kHead.size()), costs.substr(at, close - at)});
     at = close;
@@ -40,6 +42,9 @@ std::string stallsText(const npu::StallCycles& stalls) {
        {npu::Stall::kSemaphore, npu::Stall::kQueue, npu::Stall::kBank, npu::Stall::kDram})
     text += cdl::text(text.empty() ? "{\"" : ",\"", std::string(npu::stallName(stall)),
                       "\":", stalls[static_cast<size_t>(stall)]);
+  // Where there is one core, nobody waits for another.
+  if (const int64_t core = stalls[static_cast<size_t>(npu::Stall::kCore)])
+    text += cdl::text(",\"core\":", core);
   return text + "}";
 }
 
@@ -142,12 +147,16 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
   if (!wanted || !isListed(time)) return;
   const auto stall = [&](npu::Stall by) { return time.stalls[static_cast<size_t>(by)]; };
   timeline_ += cdl::text(
-      "{\"seq\":", time.sequence, ",\"engine\":\"", std::string(npu::engineName(time.engine)),
-      "\",\"instruction\":", time.instruction, ",\"op\":\"",
-      std::string(npu::opInfo(static_cast<uint64_t>(time.op))->name), "\",\"start\":", time.start,
-      ",\"done\":", time.done, ",\"waited\":{\"queue\":", stall(npu::Stall::kQueue),
-      ",\"semaphore\":", stall(npu::Stall::kSemaphore), "},\"stall\":\"",
-      std::string(npu::stallName(time.stall())),
+      "{\"seq\":", time.sequence, ",\"engine\":\"",
+      configuration_.cores() > 1 ? cdl::text("core ", int{time.core}, " ") : std::string(),
+      std::string(npu::engineName(time.engine)), "\",\"instruction\":", time.instruction,
+      ",\"op\":\"", std::string(npu::opInfo(static_cast<uint64_t>(time.op))->name),
+      "\",\"start\":", time.start, ",\"done\":", time.done,
+      ",\"waited\":{\"queue\":", stall(npu::Stall::kQueue),
+      ",\"semaphore\":", stall(npu::Stall::kSemaphore),
+      configuration_.cores() > 1 ? cdl::text(",\"core\":", stall(npu::Stall::kCore))
+                                 : std::string(),
+      "},\"stall\":\"", std::string(npu::stallName(time.stall())),
       "\",\"within\":{\"bank\":", stall(npu::Stall::kBank), ",\"dram\":", stall(npu::Stall::kDram),
       "}");
   if (time.waitCount) {
@@ -157,6 +166,7 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
       timeline_ += cdl::text(i ? "," : "", time.after[static_cast<size_t>(i)]);
     timeline_ += "]";
   }
+  if (time.awaited >= 0) timeline_ += cdl::text(",\"awaited\":", time.awaited);
   if (time.signalCount)
     timeline_ +=
         cdl::text(",\"signal\":[", int{time.signalSemaphore}, ",", int{time.signalCount}, "]");
@@ -216,6 +226,25 @@ CauseCycles LayerReport::causesOf(const Layer& layer) const {
   return causes;
 }
 
+/// Of each core its end and its engines, where there are several.
+std::string LayerReport::coresText() const {
+  std::string text;
+  for (const npu::CoreTime& core : time_.cores) {
+    std::array<int64_t, npu::kEngineCount> busy{};
+    std::string stalls;
+    for (int engine = 0; engine < npu::kEngineCount; ++engine) {
+      const npu::EngineTime& each = core.engines[static_cast<size_t>(engine)];
+      busy[static_cast<size_t>(engine)] = each.busy;
+      if (configuration_.engines() >> engine & 1)
+        stalls += cdl::text(stalls.empty() ? "{\"" : ",\"", std::string(npu::engineName(engine)),
+                            "\":", stallsText(each.stalls));
+    }
+    text += cdl::text(text.empty() ? "" : ",", "{\"cycles\":", core.cycles,
+                      ",\"busy\":", engines(busy), ",\"stall\":", stalls, "}}");
+  }
+  return text.empty() ? text : "\"cores\":[" + text + "],";
+}
+
 std::string LayerReport::timeText() const {
   std::array<int64_t, npu::kEngineCount> busy{};
   std::string stalls, constants, provenance;
@@ -244,17 +273,19 @@ std::string LayerReport::timeText() const {
                            "\",\"value\":", c.value, ",\"unit\":\"", std::string(c.unit),
                            "\",\"tag\":\"", std::string(npu::tagName(c.tag)), "\",\"source\":\"",
                            jsonString(std::string(c.source)), "\"}");
-  return cdl::text(
-      "{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
-      "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz], ",\"cycles\":", time_.cycles,
-      ",\"peak_macs_per_cycle\":", configuration_.rows() * configuration_.columns(),
-      ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
-      ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
-      ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
-      ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},", secondText(),
-      hasCauses_ ? cdl::text("\"causes\":", causesText(causes), ",") : "",
-      "\"busy\":", engines(busy), ",\"stall\":", stalls, "},\"provenance\":", provenance,
-      "},\"constants\":", constants, "]}");
+  return cdl::text("{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
+                   "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
+                   ",\"cycles\":", time_.cycles, ",\"peak_macs_per_cycle\":",
+                   static_cast<int64_t>(configuration_.cores()) * configuration_.rows() *
+                       configuration_.columns(),
+                   ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
+                   ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
+                   ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
+                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},",
+                   secondText(),
+                   hasCauses_ ? cdl::text("\"causes\":", causesText(causes), ",") : "", coresText(),
+                   "\"busy\":", engines(busy), ",\"stall\":", stalls,
+                   "},\"provenance\":", provenance, "},\"constants\":", constants, "]}");
 }
 
 std::string LayerReport::secondText() const {

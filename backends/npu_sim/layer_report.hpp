@@ -51,6 +51,7 @@ private:
   };
   void advance(const npu::InstructionTime& time, uint32_t layer);
   std::string engines(const std::array<int64_t, npu::kEngineCount>& cycles) const;
+  std::string coresText() const;
   CauseCycles causesOf(const Layer& layer) const;
   std::string timeText() const;
   std::string secondText() const; ///< what the second memory did, of timeText

@@ -241,7 +241,10 @@ Outcome needHardware(const Configuration& configuration, std::string_view what) 
   return error("'{}': {}: no hardware description has that; {}", configuration.name, text, what);
 }
 
-Outcome needOneMemory(const Configuration& configuration, std::string_view what) {
+Outcome needOneCoreAndMemory(const Configuration& configuration, std::string_view what) {
+  if (configuration.cores() > 1)
+    return error("'{}': cores.count = {}: {} one core", configuration.name, configuration.cores(),
+                 what);
   if (configuration.compressesConstants())
     return error("'{}': weights.compression = {}: {} one memory, which keeps bytes as they are",
                  configuration.name, configuration.valueText(key::kWeightsCompression), what);

@@ -98,7 +98,7 @@ Outcome needHardware(const Configuration& configuration, std::string_view what);
 
 /// Refuses a second memory and constants that are compressed, for engines that have one, of bytes.
 /// Error: the key and its value.
-Outcome needOneMemory(const Configuration& configuration, std::string_view what);
+Outcome needOneCoreAndMemory(const Configuration& configuration, std::string_view what);
 
 /// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of
 /// another type or out of its range, and numbers that contradict each other.

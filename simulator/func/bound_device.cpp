@@ -9,10 +9,6 @@ BoundDevice::BoundDevice(const Configuration& configuration)
 
 Outcome BoundDevice::load(Binary binary) {
   regions_.clear();
-  if (const std::string text = configuration().modelOnlyText(); !text.empty())
-    return error("'{}': {}: no hardware description has that, the functional and the timed model "
-                 "alone",
-                 configuration().name, text);
   if (Outcome bad = loader_->load(std::move(binary))) return bad;
   constants_ = program().constants;
   regions_.resize(program().regions.size());

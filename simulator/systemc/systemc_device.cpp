@@ -67,7 +67,7 @@ public:
 
   Result<RunReport> run() override {
     if (Outcome bad = checkBound()) return *bad;
-    if (Outcome bad = needOneMemory(configuration(), "engine systemc has")) return *bad;
+    if (Outcome bad = needOneCoreAndMemory(configuration(), "engine systemc has")) return *bad;
     static std::mutex mutex; // the kernel is one of the process
     std::lock_guard<std::mutex> lock(mutex);
     try {

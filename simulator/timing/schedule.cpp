@@ -176,7 +176,7 @@ void Schedule::start() {
   lineReady_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), 0);
   report_.fidelity = options_.fidelity;
   if (options_.memory)
-    if (Outcome bad = needOneMemory(configuration_, "what answers bursts here is"))
+    if (Outcome bad = needOneCoreAndMemory(configuration_, "what answers bursts here is"))
       return fail(*std::move(bad));
   if (configuration_.compressesConstants()) compressed_ = CompressedConstants(binary_.constants);
   report_.dramBytesPerCycle = shared_.memories[0].dram.bytesPerCycle();

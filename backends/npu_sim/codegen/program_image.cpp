@@ -267,6 +267,29 @@ int64_t ProgramImage::reserveConstant(int64_t bytes) {
   return at;
 }
 
+DeviceView ProgramImage::addHanded(const DeviceView& local) {
+  // Behind the regions of every program.
+  constexpr size_t kHanded = 4;
+  if (layout_.regions.size() == kHanded)
+    layout_.regions.push_back({"handed", npu::RegionClass::kSpill, 0});
+  std::array<size_t, CDL_MAX_RANK> order{}; // dims, inner to outer
+  for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+  std::stable_sort(order.begin(), order.begin() + local.rank, [&](size_t a, size_t b) {
+    return std::abs(local.strides[a]) < std::abs(local.strides[b]);
+  });
+  DeviceView far = local;
+  int64_t within = 1;
+  for (size_t d = 0; d < static_cast<size_t>(local.rank); ++d) {
+    far.strides[order[d]] = within;
+    within *= local.dims[order[d]];
+  }
+  npu::Region& region = layout_.regions[kHanded];
+  far.memory = Access::kRegions + static_cast<int>(kHanded);
+  far.at = static_cast<int64_t>(region.bytes);
+  region.bytes += static_cast<uint64_t>(padded(within * local.bytes));
+  return far;
+}
+
 Layout ProgramImage::takeLayout() {
   layout_.regions[0].bytes = layout_.constantBytes;
   return std::move(layout_);

@@ -92,6 +92,8 @@ public:
   /// The only value of the view; throws Refusal where it has several or is none that is known.
   int32_t scalar(const DeviceView& operand, const char* what) const;
 
+  /// The first byte of a buffer of DRAM in its region.
+  int64_t beginOf(uint32_t buffer) const { return layout_.parts[buffer].at; }
   /// Whether nothing reads the buffer but as numbers that the compiler takes: it is not filled.
   bool isImmediate(uint32_t buffer) const { return immediate_[buffer]; }
   /// Whether a product reads it as its second operand.
@@ -103,6 +105,9 @@ public:
   /// that is mixed with what others left.
   std::optional<std::vector<uint32_t>> readsOf(uint32_t writer, uint32_t buffer) const;
 
+  /// A place in DRAM for what one core hands to others: a view of the elements of `local`, side by
+  /// side.
+  DeviceView addHanded(const DeviceView& local);
   /// Adds bytes that the program loads; returns the offset in region 0, the same for the same
   /// bytes.
   int64_t addConstant(std::span<const std::byte> bytes);

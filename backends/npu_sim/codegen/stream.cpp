@@ -31,81 +31,101 @@ std::map<int64_t, Stream::Use>::iterator Stream::cut(std::map<int64_t, Use>& use
   if (before->second.end <= at) return next;
   Use rest = before->second;
   before->second.end = at;
-  return uses.emplace_hint(next, at, rest);
+  return uses.emplace_hint(next, at, std::move(rest));
+}
+
+void Stream::addReader(Use& use, const Place& reader) {
+  for (Place& each : use.readers)
+    if (each.slot == reader.slot) {
+      each.place = reader.place;
+      return;
+    }
+  use.readers.push_back(reader);
 }
 
 /// Adds to `needed` who must be done before the access, and keeps it for those that follow.
-void Stream::need(const Access& access, uint8_t engine, uint32_t place, Clock& needed) {
+void Stream::need(const Access& access, const Place& own, Clock& needed) {
   // Nothing writes constants: nobody waits for who reads them.
   if (access.begin >= access.end || access.memory == Access::kRegions) return;
-  std::map<int64_t, Use>& uses = uses_[access.memory];
+  const bool isShared = access.memory > Access::kRegions;
+  std::map<int64_t, Use>& uses = uses_[{access.memory, isShared ? 0 : core_}];
+  const auto need = [&](const Place& before) {
+    if (before.place) needed[before.slot] = std::max(needed[before.slot], before.place);
+  };
   const auto last = cut(uses, access.end);
   auto at = cut(uses, access.begin);
   int64_t covered = access.begin;
   while (at != last) {
     Use& use = at->second;
-    if (use.writer) needed[use.engine] = std::max(needed[use.engine], use.writer);
+    need(use.writer);
     if (access.write) {
-      for (int e = 0; e < kEngines; ++e) needed[e] = std::max(needed[e], use.readers[e]);
+      for (const Place& reader : use.readers) need(reader);
       at = uses.erase(at);
       continue;
     }
-    if (covered < at->first) {
-      Use gap{at->first, 0, 0, {}};
-      gap.readers[engine] = place;
-      uses.emplace_hint(at, covered, gap);
-    }
-    use.readers[engine] = place;
+    if (covered < at->first) uses.emplace_hint(at, covered, Use{at->first, {}, {own}});
+    addReader(use, own);
     covered = use.end;
     ++at;
   }
-  Use use{access.end, 0, 0, {}};
-  if (access.write) {
-    use.writer = place;
-    use.engine = engine;
-    uses.emplace(access.begin, use);
-  } else if (covered < access.end) {
-    use.readers[engine] = place;
-    uses.emplace(covered, use);
-  }
+  if (access.write)
+    uses.emplace(access.begin, Use{access.end, own, {}});
+  else if (covered < access.end)
+    uses.emplace(covered, Use{access.end, {}, {own}});
 }
 
 void Stream::add(Insn insn, const std::vector<Access>& accesses) {
-  const uint8_t engine = insn.engine;
-  auto& own = known_[engine];
-  const auto place = static_cast<uint32_t>(own.size() + 1);
-  Clock needed{};
+  const size_t slot = core_ * kEngines + insn.engine;
+  auto& own = known_[slot];
+  const Place here{static_cast<uint32_t>(slot), static_cast<uint32_t>(own.size() + 1)};
+  Clock needed(known_.size());
   for (const bool write : {false, true}) // what it reads, it reads before it writes
     for (const Access& access : accesses)
-      if (access.write == write) need(access, engine, place, needed);
-  Clock known = own.empty() ? Clock{} : own.back();
-  Item item{insn, {}, {}, static_cast<uint32_t>(nodes_.empty() ? 0 : nodes_.size() - 1)};
-  for (uint8_t e = 0; e < kEngines; ++e) {
-    if (e == engine || needed[e] <= known[e]) continue;
-    item.waits.push_back(e);
-    items_[itemOf_[e][needed[e] - 1]].signals.push_back(engine);
-    const Clock& theirs = known_[e][needed[e] - 1];
-    for (int i = 0; i < kEngines; ++i) known[i] = std::max(known[i], theirs[i]);
-    known[e] = std::max(known[e], needed[e]);
+      if (access.write == write) need(access, here, needed);
+  Clock known = own.empty() ? Clock(known_.size()) : own.back();
+  Item item{.insn = insn,
+            .waits = {},
+            .signals = {},
+            .awaits = {},
+            .core = static_cast<uint16_t>(core_),
+            .symbol = symbol()};
+  for (size_t other = 0; other < needed.size(); ++other) {
+    if (other == slot || needed[other] <= known[other]) continue;
+    const uint32_t before = itemOf_[other][needed[other] - 1];
+    if (other / kEngines == core_) {
+      item.waits.push_back(static_cast<uint8_t>(other % kEngines));
+      items_[before].signals.push_back(insn.engine);
+    } else {
+      item.awaits.push_back(before);
+      items_[before].isAwaited = true;
+    }
+    const Clock& theirs = known_[other][needed[other] - 1];
+    for (size_t i = 0; i < known.size(); ++i) known[i] = std::max(known[i], theirs[i]);
+    known[other] = std::max(known[other], needed[other]);
   }
   // A wait may be needless by one that was added after it; it costs a token, and no order.
-  known[engine] = place;
-  own.push_back(known);
-  itemOf_[engine].push_back(static_cast<uint32_t>(items_.size()));
+  known[slot] = here.place;
+  own.push_back(std::move(known));
+  itemOf_[slot].push_back(static_cast<uint32_t>(items_.size()));
   items_.push_back(std::move(item));
 }
 
 // ---- Descriptors
 
 void Stream::set(int64_t reg, const npu::DescriptorBits& bits) {
-  Register& r = registers_[static_cast<size_t>(reg)];
+  Register& r = registers_[core_][static_cast<size_t>(reg)];
   for (int word = 0; word < 4; ++word) {
     if (r.isSet && r.bits[static_cast<size_t>(word)] == bits[static_cast<size_t>(word)]) continue;
     Insn insn = insnFor(npu::Op::kSetd, npu::Engine::kControl);
     insn.values[npu::field::setd::kD] = reg;
     insn.values[npu::field::setd::kWord] = word;
     insn.values[npu::field::setd::kValue] = static_cast<int64_t>(bits[static_cast<size_t>(word)]);
-    items_.push_back({insn, {}, {}, static_cast<uint32_t>(nodes_.empty() ? 0 : nodes_.size() - 1)});
+    items_.push_back({.insn = insn,
+                      .waits = {},
+                      .signals = {},
+                      .awaits = {},
+                      .core = static_cast<uint16_t>(core_),
+                      .symbol = symbol()});
   }
   r = {bits, true, ++turn_};
 }
@@ -114,16 +134,17 @@ void Stream::set(int64_t reg, const npu::DescriptorBits& bits) {
 /// bits, or the one that was used longest ago.
 int64_t Stream::place(int first, int count, int step, const npu::DescriptorBits& bits,
                       const npu::DescriptorBits* second) {
+  std::array<Register, npu::kDescriptors>& registers = registers_[core_];
   int best = first;
   for (int i = 0; i < count; ++i) {
     const int at = first + i * step;
-    const Register& r = registers_[static_cast<size_t>(at)];
-    const Register& behind = registers_[static_cast<size_t>(at + (second ? 1 : 0))];
+    const Register& r = registers[static_cast<size_t>(at)];
+    const Register& behind = registers[static_cast<size_t>(at + (second ? 1 : 0))];
     if (r.isSet && r.bits == bits && (!second || (behind.isSet && behind.bits == *second))) {
-      registers_[static_cast<size_t>(at)].used = ++turn_;
+      registers[static_cast<size_t>(at)].used = ++turn_;
       return at;
     }
-    if (r.used < registers_[static_cast<size_t>(best)].used) best = at;
+    if (r.used < registers[static_cast<size_t>(best)].used) best = at;
   }
   set(best, bits);
   if (second) set(best + 1, *second);
@@ -153,18 +174,30 @@ int64_t Stream::descriptor(npu::DescriptorKind kind, const npu::DescriptorValues
 
 // ---- Words
 
-/// Writes items as words. Each pair of engines of which one waits for the other has a semaphore of
-/// its own: tokens come in the order in which they are taken.
+/// Writes items of one core as words. Each pair of engines of which one waits for the other has a
+/// semaphore of its own: tokens come in the order in which they are taken.
 class Stream::Writer {
 public:
-  Writer(const Stream& stream, npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol)
-      : stream_(stream), binary_(binary), instrOfSymbol_(instrOfSymbol) {}
+  /// `tiles`: of each node, of all cores so far.
+  Writer(const Stream& stream, npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol,
+         std::map<std::string, uint32_t>& tiles)
+      : stream_(stream), binary_(binary), instrOfSymbol_(instrOfSymbol), tiles_(tiles) {}
 
-  void write(const Item& item) {
+  /// `events`: by item that another core awaits, how many its engine has then posted.
+  void write(const Item& item, const std::vector<uint32_t>& events) {
     if (item.symbol != symbol_ && item.symbol < stream_.nodes_.size()) beginSymbol(item.symbol);
     Insn insn = item.insn;
+    for (const uint32_t before : item.awaits) {
+      namespace f = npu::field::await;
+      Insn await = insnFor(npu::Op::kAwait, static_cast<npu::Engine>(insn.engine));
+      await.values[f::kCore] = stream_.items_[before].core;
+      await.values[f::kOf] = stream_.items_[before].insn.engine;
+      await.values[f::kEvents] = events[before];
+      put(await);
+    }
     addWaits(insn, item.waits);
     addSignals(insn, item.signals);
+    if (item.isAwaited) put(insnFor(npu::Op::kPost, static_cast<npu::Engine>(insn.engine)));
   }
 
   void end() {
@@ -264,16 +297,27 @@ private:
   npu::Binary& binary_;
   std::vector<uint32_t>& instrOfSymbol_;
   uint32_t symbol_ = UINT32_MAX;
-  std::map<std::string, uint32_t> tiles_; ///< of each node, so far
+  std::map<std::string, uint32_t>& tiles_;
   std::map<Pair, uint8_t> semaphores_;
   std::map<Pair, int> pending_; ///< tokens that lie there
   std::map<Pair, int> taken_;   ///< and that were taken before their wait
 };
 
 void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
-  Writer writer(*this, binary, instrOfSymbol);
-  for (const Item& item : items_) writer.write(item);
-  writer.end();
+  std::vector<uint32_t> events(items_.size(), 0), posted(known_.size(), 0);
+  for (size_t i = 0; i < items_.size(); ++i)
+    if (const Item& item = items_[i]; item.isAwaited)
+      events[i] = ++posted[item.core * kEngines + item.insn.engine];
+  std::map<std::string, uint32_t> tiles;
+  for (size_t core = 0; core < cores_; ++core) {
+    const auto first = static_cast<uint32_t>(binary.code.size());
+    Writer writer(*this, binary, instrOfSymbol, tiles);
+    for (const Item& item : items_)
+      if (item.core == core) writer.write(item, events);
+    writer.end();
+    if (cores_ > 1)
+      binary.cores.push_back({first, static_cast<uint32_t>(binary.code.size()) - first});
+  }
 }
 
 } // namespace npu_sim

@@ -4,6 +4,9 @@
 // "Virtual time and global states of distributed systems", 1989): for each engine, how many of its
 // instructions. An instruction waits for another engine only where it needs more of that than is
 // known by the waits before it, and with a wait it comes to know all that the other one knew.
+// Of several cores each has engines, scratchpad and accumulators of its own; where bytes of DRAM
+// make one core wait for another, the other one posts and this one awaits. All instructions are
+// added in one order, in which each can run behind those before it: so nobody waits for ever.
 #pragma once
 
 #include <map>
@@ -41,6 +44,11 @@ npu::Insn insnFor(npu::Op op, npu::Engine engine);
 
 class Stream {
 public:
+  explicit Stream(size_t cores)
+      : cores_(cores), known_(cores * kEngines), itemOf_(cores * kEngines), registers_(cores) {}
+
+  /// What comes until the next call is this core's.
+  void onCore(size_t core) { core_ = core; }
   /// What comes until the next call belongs to this instruction of the Program, of this node.
   void begin(uint32_t instr, const std::string& node);
   /// Adds an instruction behind all others. Throws Refusal where a field cannot hold a value.
@@ -54,28 +62,36 @@ public:
   void finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol);
 
 private:
-  static constexpr int kEngines = npu::kEngineCount;
-  /// by engine: how many of its instructions are done
-  using Clock = std::array<uint32_t, kEngines>;
+  static constexpr size_t kEngines = npu::kEngineCount;
+  /// by slot, an engine of a core: how many of its instructions are done
+  using Clock = std::vector<uint32_t>;
 
-  /// An instruction that is to be encoded; what it waits for and signals are engines.
+  /// An instruction that is to be encoded; what it waits for and signals are engines of its core.
   struct Item {
     npu::Insn insn;
     std::vector<uint8_t> waits, signals;
+    std::vector<uint32_t> awaits; ///< items of other cores
+    bool isAwaited = false;       ///< by another core
+    uint16_t core = 0;
     uint32_t symbol = 0;
+  };
+  /// An instruction, by its place among those of its slot, counted from 1; 0: none.
+  struct Place {
+    uint32_t slot = 0, place = 0;
   };
   /// A range with whom to wait for before it is used again.
   struct Use {
     int64_t end = 0;
-    uint32_t writer = 0; ///< its place among those of its engine, counted from 1; 0: none
-    uint8_t engine = 0;  ///< of the writer
-    Clock readers{};
+    Place writer;
+    std::vector<Place> readers; ///< the last of each slot
   };
 
   class Writer;
 
   std::map<int64_t, Use>::iterator cut(std::map<int64_t, Use>& uses, int64_t at);
-  void need(const Access& access, uint8_t engine, uint32_t place, Clock& needed);
+  void need(const Access& access, const Place& own, Clock& needed);
+  static void addReader(Use& use, const Place& reader);
+  uint32_t symbol() const { return static_cast<uint32_t>(nodes_.empty() ? 0 : nodes_.size() - 1); }
   int64_t place(int first, int count, int step, const npu::DescriptorBits& bits,
                 const npu::DescriptorBits* second);
   void set(int64_t reg, const npu::DescriptorBits& bits);
@@ -83,17 +99,18 @@ private:
   std::vector<Item> items_;
   std::vector<std::string> nodes_; ///< by call of begin()
   std::vector<uint32_t> instrs_;
-  std::map<int, std::map<int64_t, Use>> uses_;
-  /// by engine and place: what it is ordered behind
-  std::array<std::vector<Clock>, kEngines> known_{};
-  std::array<std::vector<uint32_t>, kEngines> itemOf_{}; ///< by engine and place
+  /// by memory, and by core where each has its own
+  std::map<std::pair<int, size_t>, std::map<int64_t, Use>> uses_;
+  size_t cores_, core_ = 0;
+  std::vector<std::vector<Clock>> known_;     ///< by slot and place: what it is ordered behind
+  std::vector<std::vector<uint32_t>> itemOf_; ///< by slot and place
 
   struct Register {
     npu::DescriptorBits bits{};
     bool isSet = false;
     uint64_t used = 0;
   };
-  std::array<Register, npu::kDescriptors> registers_{};
+  std::vector<std::array<Register, npu::kDescriptors>> registers_; ///< by core
   uint64_t turn_ = 0;
 };
 

@@ -29,15 +29,19 @@ struct LoweringState {
     int64_t begin = 0, end = 0;   ///< addresses
     std::vector<std::byte> bytes; ///< empty: not known
   };
-  std::vector<Held> held{};
-  int64_t next = 0; ///< where the next ones go, relative
+  struct Core {
+    std::vector<Held> held{};
+    int64_t next = 0; ///< where the next ones go, relative
+    /// the load channel that comes next for what is scattered
+    int scatterTurn = 0;
+    bool isBeforeProducts = true; ///< nothing has been multiplied yet
+    /// the half of the accumulators that comes next
+    int accumulatorTurn = 0;
+  };
+  std::vector<Core> cores{1}; ///< at least the one at hand
+  size_t core = 0;
   /// of the copy at hand, beside the bytes that it moves
   std::vector<Access> order{};
-  /// the load channel that comes next for what is scattered
-  int scatterTurn = 0;
-  bool isBeforeProducts = true; ///< nothing has been multiplied yet
-  /// the half of the accumulators that comes next
-  int accumulatorTurn = 0;
   /// by node, in the order in which they come first
   std::vector<Costs> costs{};
   std::map<std::string, size_t> costsOf{};
@@ -45,6 +49,13 @@ struct LoweringState {
   /// What follows belongs to this node.
   void begin(uint32_t instr, const std::string& node);
   Costs& here() { return costs[at]; }
+  /// What follows is this core's.
+  void onCore(size_t number) {
+    core = number;
+    stream.onCore(number);
+  }
+  Core& own() { return cores[core]; }
+  const Core& own() const { return cores[core]; }
   size_t at = 0;
 
   /// A record for each channel lies in the scratchpad from the address that it returns on; loads

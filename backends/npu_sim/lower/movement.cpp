@@ -85,9 +85,10 @@ void inPieces(LoweringState& l, const DeviceView& from, const DeviceView& to) {
     source.at += begin * from.strides[outer] * from.bytes;
     target.at += begin * to.strides[outer] * to.bytes;
     move(l, source, target);
-    l.scatterTurn = l.isBeforeProducts ? (l.scatterTurn + 1) % l.configuration.loadChannels() : 0;
+    l.own().scatterTurn =
+        l.own().isBeforeProducts ? (l.own().scatterTurn + 1) % l.configuration.loadChannels() : 0;
   }
-  l.scatterTurn = 0;
+  l.own().scatterTurn = 0;
 }
 
 /// The channel that loads. Weights come ahead of time and are long: where there is a second
@@ -96,7 +97,7 @@ npu::Engine loadChannelOf(const LoweringState& l, const DeviceView& from, const 
   const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) &&
                        l.configuration.loadChannels() > 1;
   if (isAside) return npu::Engine::kLoad1;
-  return static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
+  return static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.own().scatterTurn);
 }
 
 /// One box of a copy: addresses, bytes, and the register of its descriptor.
@@ -227,11 +228,11 @@ void LoweringState::begin(uint32_t instr, const std::string& node) {
 }
 
 int64_t LoweringState::records(const std::vector<std::byte>& bytes) {
-  for (const Held& each : held)
+  for (const Held& each : own().held)
     if (each.bytes == bytes) return each.begin;
   DeviceView from, to;
   to.at = room(static_cast<int64_t>(bytes.size()));
-  held.back().bytes = bytes;
+  own().held.back().bytes = bytes;
   from.rank = to.rank = 1;
   from.dims[0] = to.dims[0] = static_cast<int64_t>(bytes.size());
   from.strides[0] = to.strides[0] = 1;
@@ -245,11 +246,11 @@ int64_t LoweringState::room(int64_t bytes) {
   if (bytes > recordsBytes)
     throw Refusal{CDL_REASON_MEMORY,
                   cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
-  if (next + bytes > recordsBytes) next = 0;
-  const int64_t begin = recordsAt + next, end = begin + bytes;
-  next += (bytes + 15) / 16 * 16;
-  std::erase_if(held, [&](const Held& each) { return each.begin < end && begin < each.end; });
-  held.push_back({begin, end, {}});
+  if (own().next + bytes > recordsBytes) own().next = 0;
+  const int64_t begin = recordsAt + own().next, end = begin + bytes;
+  own().next += (bytes + 15) / 16 * 16;
+  std::erase_if(own().held, [&](const Held& each) { return each.begin < end && begin < each.end; });
+  own().held.push_back({begin, end, {}});
   return begin;
 }
 

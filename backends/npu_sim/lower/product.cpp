@@ -84,6 +84,16 @@ private:
     int64_t blocks, rows, columns, images;
   };
 
+  /// The accumulator rows of a piece, at most: half of all. Of a long product no more than half of
+  /// its own, so that requant begins before all is summed.
+  int64_t mostRows() const {
+    const int64_t half = l_.configuration.accumulatorRows() / 2;
+    const int64_t all =
+        p_.images * p_.sumHeight * p_.sumWidth * ceilDiv(p_.cout, l_.configuration.columns());
+    const int64_t enough = 16 * static_cast<int64_t>(l_.configuration.rows());
+    return std::min(half, std::max(ceilDiv(all, 2), enough));
+  }
+
   /// Positions of a piece that make its stream long enough.
   int64_t wantedPositions() const { return 8 * static_cast<int64_t>(l_.configuration.rows()); }
 
@@ -246,9 +256,9 @@ private:
     const int64_t half = l_.configuration.accumulatorRows() / 2, width = l_.configuration.columns();
     const Summed summed = this->summed(outputs);
     const Piece& piece = summed.piece;
-    const int64_t acc = l_.accumulatorTurn * half;
+    const int64_t acc = l_.own().accumulatorTurn * half;
     const int64_t accRows = ceilDiv(piece.channels, width) * pitchOf(piece);
-    l_.accumulatorTurn ^= 1;
+    l_.own().accumulatorTurn ^= 1;
     const Access sums{Access::kAccumulators, acc, acc + accRows, false};
     if (p_.accumulate) moveSums(npu::Op::kAccload, piece, sums, p_.start);
     if (p_.cin > 0) multiply(piece, sums);

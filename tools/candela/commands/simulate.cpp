@@ -9,6 +9,7 @@
 #include "core/support/text/scan.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/commands/npu.h"
+#include "tools/candela/simulate/cores.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/host_share.h"
@@ -264,6 +265,9 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   addShapes(report["layers"], placement);
   if (Json compression = compressionOf(m, npu, report["layers"]); !compression.is_null())
     report["compression"] = std::move(compression);
+  const std::vector<Tensor>& inputs = simulation.session.inputs;
+  const bool hasBatch = !inputs.empty() && !inputs[0].dims.empty();
+  nameSplits(report["layers"], hasBatch ? std::max<int64_t>(1, inputs[0].dims[0]) : 1);
   if (!m.time.is_null()) {
     report["fidelity"] = arguments.fidelity;
     report["margin"] = marginOf(arguments.engine == "rtl" ? "rtl" : arguments.fidelity);
@@ -280,6 +284,7 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
     addTime(report, m, npu, prices);
     report["network"] = networkOf(report);
   }
+  addCores(report, npu);
   report["compile_ms"] = simulation.session.compileMs;
   report["wall_ms"] = simulation.wallMs;
   return report;
@@ -321,13 +326,19 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                 "scratchpad at once\n",
                 bytesText(m.sum("weights")), bytesText(m.sum("tables")), bytesText(m.sum("loaded")),
                 bytesText(m.sum("stored")), bytesText(m.most("scratchpad_peak")));
-  console.print("  the tiled Program copies the same weights and values, and tables of {}: "
-                "multipliers, shifts and biases "
-                "are packed records here\n",
-                bytesText(m.sum("tiled_tables")));
+  if (npu.cores() > 1)
+    console.print("  the tiled Program copies tables of {}: multipliers, shifts and biases are "
+                  "packed records here; weights and values come to each core that needs them\n",
+                  bytesText(m.sum("tiled_tables")));
+  else
+    console.print("  the tiled Program copies the same weights and values, and tables of {}: "
+                  "multipliers, shifts and biases "
+                  "are packed records here\n",
+                  bytesText(m.sum("tiled_tables")));
   if (report.contains("of_least"))
     console.print("  {:.3f} times the least cycles of its layers one after the other\n",
                   report["of_least"].get<double>());
+  printCores(report, console);
   printHost(report["host_nodes"], arguments.rows, console);
   if (!m.time.is_null()) {
     printCauses(m.time, arguments.run.model, console);
@@ -359,6 +370,9 @@ Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
       {"twice the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, 2},
       {"half the scratchpad", {kScratchpadBytes}, -2},
       {"twice the scratchpad", {kScratchpadBytes}, 2},
+      {"half the cores", {kCoresCount}, -2},
+      {"twice the cores", {kCoresCount}, 2},
+      {"twice the cores and the bandwidth", {kCoresCount, kDramWidthBits}, 2},
   };
   Json rows = Json::array();
   double cycles = 0;
@@ -436,7 +450,7 @@ void checkSimulation(const Arguments& arguments) {
 /// Engines that follow the hardware description have what it has alone.
 void checkHardware(const Arguments& arguments, const npu::Configuration& npu) {
   if (arguments.engine == "systemc")
-    if (const npu::Outcome bad = npu::needOneMemory(npu, "SystemC's NPU has"))
+    if (const npu::Outcome bad = npu::needOneCoreAndMemory(npu, "SystemC's NPU has"))
       fail(kBadInput, "--engine systemc: {}", bad->message);
   const std::string asked = arguments.engine == "rtl" ? "--engine rtl" : "--fidelity exact";
   if (arguments.engine != "rtl" && arguments.fidelity != "exact") return;
@@ -462,9 +476,7 @@ void writeFiles(const Arguments& arguments, const Json& report, const Json& memo
   };
   if (!arguments.csv.empty()) write(arguments.csv, layersCsv(report));
   if (arguments.html.empty() && arguments.trace.empty()) return;
-  std::vector<std::string> engines;
-  for (const auto& [engine, busy] : report["engines"].items()) engines.push_back(engine);
-  const Timeline timeline = readTimeline(timelineFile, engines, report["layers"]);
+  const Timeline timeline = readTimeline(timelineFile, timelineEngines(report), report["layers"]);
   if (!arguments.trace.empty()) write(arguments.trace, chromeTrace(timeline, report));
   if (!arguments.html.empty())
     write(arguments.html, simulationPage(report, timeline, memory, other));

@@ -125,7 +125,8 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
     return static_cast<double>(counts.value(key, uint64_t{0}));
   };
   const auto key = [&](int which) { return static_cast<double>(npu[which]); };
-  const auto multipliers = static_cast<double>(npu.rows() * npu.columns());
+  const auto cores = static_cast<double>(npu.cores());
+  const double multipliers = cores * static_cast<double>(npu.rows() * npu.columns());
   const double nanoseconds = 1000 * of("cycles") / key(npu::key::kClockMhz);
   const MemoryUse memory =
       memoryUse(npu,
@@ -133,7 +134,7 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
                     of("expanded_bytes") + of("compressed_bytes"),
                 of("second_loaded") + of("second_stored"));
   const double kibibytes =
-      (key(npu::key::kScratchpadBytes) + key(npu::key::kAccumulatorBytes)) / 1024 +
+      cores * (key(npu::key::kScratchpadBytes) + key(npu::key::kAccumulatorBytes)) / 1024 +
       memory.kibibytes;
   // What a pass writes is read once, by the next pass that adds to it or by requant; sums that stay
   // in the array until they are whole are written once, all rows of a fold.

@@ -18,9 +18,11 @@ uint64_t arrayCycles(const Json& products, const npu::Configuration& npu) {
           : of("count") * ceilDiv(of("terms"), rows) * ceilDiv(of("columns"), columns) *
                 std::max(of("rows"), rows);
   // Channel by channel a column takes one of them, a term at a time.
-  return of("columns") == 1
-             ? std::min(cycles, ceilDiv(of("count"), columns) * of("rows") * of("terms"))
-             : cycles;
+  const uint64_t least =
+      of("columns") == 1
+          ? std::min(cycles, ceilDiv(of("count"), columns) * of("rows") * of("terms"))
+          : cycles;
+  return ceilDiv(least, npu.cores());
 }
 
 /// Of a node, or of several of one name.

@@ -53,6 +53,9 @@ void addTime(Json& into, const Json& from) {
     addNumbers(into["causes"], from["causes"]);
     sortDown(into["causes"]);
   }
+  if (into.contains("cores"))
+    for (size_t core = 0; core < into["cores"].size(); ++core)
+      addNumbers(into["cores"][core], from["cores"][core]);
   into["cycles"] = into["cycles"].get<uint64_t>() + from["cycles"].get<uint64_t>();
 }
 

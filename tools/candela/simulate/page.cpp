@@ -365,6 +365,17 @@ std::string howText(const Json& report) {
                      report["fidelity"].get<std::string>());
 }
 
+/// What limits several cores.
+std::string coresText(const Json& report) {
+  std::string out;
+  if (report.contains("cores"))
+    out += fmt::format("<dt>cores</dt><dd>{} on one memory, balance {:.2f}: {}</dd>\n",
+                       report["cores"]["count"].get<size_t>(),
+                       report["cores"]["balance"].get<double>(),
+                       markupEscaped(report["cores"]["limit"].get<std::string>()));
+  return out;
+}
+
 /// What the headline figures rest on, and how far such figures were off where that was measured.
 std::string basisText(const Json& report) {
   const Json& margin = report["margin"];
@@ -375,6 +386,7 @@ std::string basisText(const Json& report) {
   if (margin.contains("source"))
     out += fmt::format(" <small>{}</small>", markupEscaped(margin["source"].get<std::string>()));
   out += "</dd>\n";
+  out += coresText(report);
   if (!margin.contains("published")) return out;
   const Json& published = margin["published"];
   return out +

@@ -71,6 +71,9 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
             source != bySequence.end())
           each.after.emplace_back(source->second, semaphore);
     }
+    if (const auto source = bySequence.find(record.value("awaited", UINT32_MAX));
+        source != bySequence.end())
+      each.after.emplace_back(source->second, "post");
     bySequence[record.value("seq", uint32_t{0})] =
         static_cast<uint32_t>(timeline.instructions.size());
     timeline.instructions.push_back(std::move(each));

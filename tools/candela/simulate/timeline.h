@@ -24,7 +24,8 @@ struct TimedInstruction {
   std::vector<std::pair<uint32_t, std::string>> after;
 };
 
-inline constexpr const char* kStallCauses[] = {"none", "queue", "semaphore", "bank", "dram"};
+inline constexpr const char* kStallCauses[] = {"none", "queue", "semaphore",
+                                               "bank", "dram",  "core"};
 
 struct Timeline {
   std::vector<std::string> engines, ops;
