@@ -30,8 +30,8 @@ struct Channels {
     for (uint8_t& byte : far) byte = static_cast<uint8_t>(dice.of(0, 255));
     std::copy(near.begin(), near.end(), model.memory.scratchpad());
     modelFar = far;
-    model.memory.setRegions(regionsOf(kBytes));
-    model.memory.bind(kRegion, std::as_writable_bytes(std::span(modelFar)));
+    model.dram.regions = regionsOf(kBytes);
+    model.dram.bound[kRegion] = std::as_writable_bytes(std::span(modelFar));
   }
 
   /// So many transfers of each, one behind the other. False if it hangs.

@@ -96,13 +96,12 @@ template <typename Module> struct Channels {
       : bench(seed), dice(static_cast<uint32_t>(seed)), model(configurationOf(kShape)),
         near(kScratchpad), far(kFar), modelFar(kFar) {
     bench->insn_valid_i = bench->data_valid_i = bench->answer_valid_i = bench->store_i = 0;
-    model.memory.setRegions(regionsOf(kFar));
-    model.memory.bind(kRegion, std::as_writable_bytes(std::span(modelFar)));
+    model.dram.regions = regionsOf(kFar);
     for (uint8_t& byte : near) byte = static_cast<uint8_t>(dice.of(0, 255));
     for (uint8_t& byte : far) byte = static_cast<uint8_t>(dice.of(0, 255));
     std::copy(near.begin(), near.end(), model.memory.scratchpad());
     modelFar = far;
-    model.memory.bind(kRegion, std::as_writable_bytes(std::span(modelFar)));
+    model.dram.bound[kRegion] = std::as_writable_bytes(std::span(modelFar));
   }
 
   /// Runs it on both sides. Isolated: every port is ready, and the memory of the timing model

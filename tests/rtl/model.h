@@ -69,7 +69,7 @@ inline std::string textOf(std::string_view op, const Fields& fields, const Field
 
 /// The functional model of the engines, one instruction at a time and without checks of order.
 struct Model {
-  explicit Model(const npu::Configuration& c) : configuration(c), memory(c, false) {
+  explicit Model(const npu::Configuration& c) : configuration(c), memory(c, false, 0, dram) {
     memory.reset();
   }
   void run(const Sent& s) {
@@ -102,6 +102,7 @@ struct Model {
   }
 
   npu::Configuration configuration;
+  npu::DramRegions dram;
   npu::Memory memory;
   npu::MatrixState matrix;
   uint64_t budget = UINT64_MAX;

@@ -10,8 +10,8 @@ namespace {
 
 /// From which share of the time on the memory is called busy, and cores unequal.
 constexpr double kBusy = 0.75, kUnequal = 0.9, kWaits = 0.1;
-/// From which share of all cycles on it is told what they went to.
-constexpr double kHangs = 0.08;
+/// From which share of all cycles on it is told what they went to, and from which before all else.
+constexpr double kHangs = 0.08, kMost = 0.5;
 
 double shareOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -23,6 +23,12 @@ uint64_t mostStalled(const Json& core, const char* cause) {
   return most;
 }
 
+/// The share of the time in which the busier of two memories is busy.
+double memoryBusy(const Json& time, double cycles) {
+  const double second = time.value("second", Json::object()).value("bus_busy", 0.0);
+  return shareOf(std::max(time["dram"].value("bus_busy", 0.0), second), cycles);
+}
+
 /// What keeps the cores from being as many times as fast as there are. `onMemory`: the share of all
 /// cycles that went to the memory.
 std::string limitText(const Json& cores, double onMemory) {
@@ -32,7 +38,7 @@ std::string limitText(const Json& cores, double onMemory) {
   if (dram >= kBusy)
     return fmt::format("the memory is busy {:.0f} % of the time, and all cores share it",
                        100 * dram);
-  if (balance < kUnequal)
+  if (balance < kUnequal && onMemory < kMost)
     return fmt::format("the array of the busiest core has {:.2f} times the cycles of the mean",
                        1 / balance);
   if (onMemory >= kHangs)
@@ -94,7 +100,7 @@ void addCores(Json& report, const npu::Configuration& npu) {
   const auto count = static_cast<double>(npu.cores());
   cores["balance"] = most > 0 ? sum / count / most : 1.0;
   cores["array_busy"] = shareOf(sum, count * cycles);
-  cores["dram_busy"] = shareOf(time["dram"].value("bus_busy", 0.0), cycles);
+  cores["dram_busy"] = memoryBusy(time, cycles);
   cores["memory_wait"] = memory;
   cores["core_wait"] = waits;
   const double onMemory =
