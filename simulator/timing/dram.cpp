@@ -21,10 +21,9 @@ constexpr std::string_view kHyperRam =
     "data sheets of 64 and 256 Mb HYPERRAM at 200 MHz: 3 clocks of command and address, a fixed "
     "latency of 14, in which it refreshes; the controller ends a transaction with each row";
 constexpr std::string_view kNor =
-    "data sheets of 512 Mb octal NOR flash at 200 MHz, Macronix MX25UM51245G, reads with both "
-    "edges "
-    "of the clock: a clock of command and two of address, 20 of latency, 10 ns between two reads; "
-    "the controller ends a transaction with each 2 KiB";
+    "data sheets of 512 Mb octal NOR flash at 200 MHz, Macronix MX25UM51245G, by both edges of the "
+    "clock: a clock of command and two of address, 20 of latency, 10 ns between two reads; the "
+    "controller ends a transaction with each 2 KiB";
 /// Longer than any program runs.
 constexpr int64_t kNever = int64_t{1} << 40;
 
