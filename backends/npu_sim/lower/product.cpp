@@ -85,9 +85,11 @@ private:
   };
 
   /// The accumulator rows of a piece, at most: half of all. Of a long product no more than half of
-  /// its own, so that requant begins before all is summed.
+  /// its own, so that requant begins before all is summed. Sums that stay in the array leave it
+  /// fold by fold anyway.
   int64_t mostRows() const {
     const int64_t half = l_.configuration.accumulatorRows() / 2;
+    if (l_.configuration.isOutputStationary()) return half;
     const int64_t all =
         p_.images * p_.sumHeight * p_.sumWidth * ceilDiv(p_.cout, l_.configuration.columns());
     const int64_t enough = 16 * static_cast<int64_t>(l_.configuration.rows());

@@ -96,10 +96,10 @@ TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
   half.memories[0].capacityBytes /= 2;
   ASSERT_NE(tileOn(half), declared);
   size_t priced = 0;
-  const auto pricedBy = [&](double ofShort, double ofLong) {
+  const auto pricedBy = [&](double ofFirst, double ofOthers) {
     return std::make_shared<program::passes::tile::DeviceCosts>(
         [](const program::Program&) { return std::vector<double>(); },
-        [&priced, ofShort, ofLong,
+        [&priced, ofFirst, ofOthers,
          few = size_t{0}](const program::Program& program) mutable -> std::optional<double> {
           ++priced;
           EXPECT_TRUE(program::verify(program));
@@ -107,10 +107,10 @@ TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
           for (const program::Space& space : program.spaces)
             EXPECT_TRUE(!space.local || space.capacityBytes == 16 << 10) << space.capacityBytes;
           if (!few) few = program.instrs.size(); // the first plan is the device's own
-          return program.instrs.size() > few ? ofLong : ofShort;
+          return program.instrs.size() == few ? ofFirst : ofOthers;
         });
   };
-  asking.costs.device = pricedBy(1e6, 9e5); // more tiles are faster
+  asking.costs.device = pricedBy(1e6, 9e5); // other tiles are faster
   EXPECT_NE(tileOn(asking), declared);
   EXPECT_GT(priced, 1u);
   asking.costs.device = pricedBy(1e6, 2e6);
