@@ -14,7 +14,6 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16);
 namespace {
 
 constexpr const char* kVersion = "0.1.0";
-#ifdef NPU_SIM_WITH_SYSTEMC
 /// Programs of at most so many bytes of constants, inputs and outputs are priced by bursts.
 constexpr uint64_t kTimedByBursts = 2'000'000;
 
@@ -27,6 +26,7 @@ uint64_t bytesWithoutTemporaries(const cdl_image_t* image) {
   return bytes;
 }
 
+#ifdef NPU_SIM_WITH_SYSTEMC
 constexpr const char* kEngines = "func|fast|accurate|exact|systemc|systemc_fast|rtl|rtl_lockstep";
 #else
 constexpr const char* kEngines =
@@ -113,7 +113,7 @@ public:
   cdl::Status compile(const cdl_image_t* image, const void* const* payloads,
                       std::unique_ptr<cdl::Executable>& executable) override {
     Compiled compiled;
-    cdl::Status status = compileProgram(image, payloads, configuration_, compiled);
+    cdl::Status status = compileFastest(image, payloads, configuration_, compiled);
     return status.isOk() ? make(image, std::move(compiled), executable) : status;
   }
 
@@ -129,7 +129,7 @@ public:
   cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override {
     if (instr) return cdl::error(CDL_UNSUPPORTED, "instructions alone: whole programs are timed");
     Compiled compiled;
-    if (cdl::Status status = compileProgram(image, nullptr, configuration_, compiled);
+    if (cdl::Status status = compileFastest(image, nullptr, configuration_, compiled);
         !status.isOk())
       return cdl::error(CDL_UNSUPPORTED, status.text());
     npu::ScheduleOptions options;

@@ -7,6 +7,7 @@
 #include "lower/widening.hpp"
 
 #include "simulator/timing/placement.h"
+#include "simulator/timing/schedule.h"
 
 #include <algorithm>
 #include <bit>
@@ -204,18 +205,21 @@ uint32_t lower(LoweringState& l, uint32_t i) {
   }
 }
 
-/// Refuses what the memories do not hold, where there are two: what of one is too large is often
-/// what the other has room for.
+/// Refuses what the memories do not hold, where there are two, for what of one is too large is
+/// often what the other has room for, and where cores hand values over in memory, which core's plan
+/// does not count.
 void needRoom(const npu::Configuration& configuration, const npu::Binary& binary) {
-  if (!configuration.hasSecond()) return;
+  if (!configuration.hasSecond() && configuration.cores() == 1) return;
   const auto need = [&](const char* memory, int key, uint64_t bytes) {
     if (bytes > static_cast<uint64_t>(configuration[key]))
-      throw Refusal{CDL_REASON_MEMORY,
-                    cdl::text(memory, ".bytes is ", configuration[key], ", the program needs ",
-                              bytes, " there with second.holds = ",
-                              configuration.valueText(npu::key::kSecondHolds))};
+      throw Refusal{
+          CDL_REASON_MEMORY,
+          cdl::text(memory, ".bytes is ", configuration[key], ", the program needs ", bytes,
+                    " there with second.holds = ", configuration.valueText(npu::key::kSecondHolds),
+                    " and cores.count = ", configuration.cores())};
   };
-  need("second", npu::key::kSecondBytes, npu::secondEnd(configuration, binary));
+  if (configuration.hasSecond())
+    need("second", npu::key::kSecondBytes, npu::secondEnd(configuration, binary));
   need("dram", npu::key::kDramBytes, npu::placementOf(configuration, binary).end);
 }
 
@@ -286,8 +290,10 @@ int64_t reservedBytes(const npu::Configuration& configuration) {
   return bytes + configuration.scratchpadBytes() % 64;
 }
 
-cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
-                           const npu::Configuration& configuration, Compiled& compiled) {
+/// `used`: how many of the cores get instructions, at least 1.
+static cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
+                                  const npu::Configuration& configuration, size_t used,
+                                  Compiled& compiled) {
   uint32_t at = 0;
   try {
     uint32_t localSpace = 0;
@@ -301,7 +307,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     lowering.cores.resize(configuration.cores());
     const std::vector<uint64_t> live = liveBytes(raw, localSpace);
     const std::vector<bool> isLeftOut = leftOut(image);
-    const Split split = splitOverCores(image, configuration, isLeftOut);
+    const Split split = splitOverCores(image, configuration, isLeftOut, used);
     std::optional<Parts> parts;
     if (payloads && configuration.cores() > 1) parts.emplace(image, isLeftOut, split);
     OverCores overCores(lowering, isLeftOut, split);
@@ -332,6 +338,30 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads,
     return cdl::refused(isOne ? at : 0, static_cast<cdl_reason_t>(refusal.reason), refusal.text);
   }
   return cdl::ok();
+}
+
+cdl::Status compileFastest(const cdl_image_t* raw, const void* const* payloads,
+                           const npu::Configuration& configuration, Compiled& compiled) {
+  const size_t cores = configuration.cores();
+  if (cores == 1) return compileProgram(raw, payloads, configuration, cores, compiled);
+  npu::ScheduleOptions options;
+  options.fidelity = npu::Fidelity::kFast;
+  int64_t least = INT64_MAX;
+  cdl::Status refused = cdl::ok(); // of all cores
+  // Cores share the memory: where it is what all wait for, fewer of them are faster.
+  for (size_t used = cores; used > 0; used /= 2) {
+    Compiled one;
+    cdl::Status status = compileProgram(raw, payloads, configuration, used, one);
+    const bool isCompiled = status.isOk();
+    if (used == cores) refused = std::move(status);
+    if (!isCompiled) continue;
+    const npu::Result<npu::TimeReport> time = npu::timeOf(configuration, one.binary, options);
+    const int64_t cycles = time ? time->cycles : INT64_MAX - 1;
+    if (cycles >= least) continue;
+    least = cycles;
+    compiled = std::move(one);
+  }
+  return least == INT64_MAX ? std::move(refused) : cdl::ok();
 }
 
 } // namespace npu_sim

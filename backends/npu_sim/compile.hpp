@@ -17,8 +17,9 @@ struct Compiled {
 int64_t reservedBytes(const npu::Configuration& configuration);
 
 /// `image` was checked; payloads as ProgramBackend::compile has them, null where time alone is
-/// asked. REFUSED names the instruction.
-cdl::Status compileProgram(const cdl_image_t* image, const void* const* payloads,
+/// asked. Of several cores as many are used as are fastest, all of them or a half, a quarter and so
+/// on. REFUSED names the instruction.
+cdl::Status compileFastest(const cdl_image_t* image, const void* const* payloads,
                            const npu::Configuration& configuration, Compiled& compiled);
 
 } // namespace npu_sim

@@ -111,8 +111,10 @@ private:
   Configuration& into_;
 };
 
-/// Whether it says something: keys of a memory in which nothing lies say nothing.
+/// Whether it says something: keys of a memory in which nothing lies say nothing, nor does what
+/// passes between cores where there is one.
 bool isInUse(const Configuration& configuration, int key) {
+  if (key == key::kCoresPostCycles) return configuration.cores() > 1;
   return configuration.hasSecond() || !kKeys[key].name.starts_with("second.");
 }
 

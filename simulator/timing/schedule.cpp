@@ -124,6 +124,7 @@ SharedTime::SharedTime(const Configuration& configuration, const Binary& binary)
   memories.emplace_back(Dram(configuration));
   if (configuration.hasSecond()) memories.emplace_back(Dram(configuration, MemoryId::kSecond));
   for (Memory& memory : memories) memory.latency = readLatency(memory.dram);
+  if (configuration.compressesConstants()) compressed = CompressedConstants(binary.constants);
   if (const Outcome bad = checkCores(binary, configuration)) {
     error = *bad;
     return;
@@ -178,7 +179,6 @@ void Schedule::start() {
   if (options_.memory)
     if (Outcome bad = needOneCoreAndMemory(configuration_, "what answers bursts here is"))
       return fail(*std::move(bad));
-  if (configuration_.compressesConstants()) compressed_ = CompressedConstants(binary_.constants);
   report_.dramBytesPerCycle = shared_.memories[0].dram.bytesPerCycle();
   fetchPerByte_ = 1 / report_.dramBytesPerCycle;
   processes_[0].event = 0;
@@ -335,7 +335,7 @@ void Schedule::beginMovement(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
   const Operation& o = p.queue.front().operation;
   Result<Movement> movement =
-      Movement::of(configuration_, o, binary_, placement_.bases, &compressed_);
+      Movement::of(configuration_, o, binary_, placement_.bases, &shared_.compressed);
   if (!movement) {
     const uint32_t at = p.queue.front().instruction;
     return fail(error("{}instruction {}: {}{}", binary_.coreText(at), at, binary_.origin(at),

@@ -85,6 +85,8 @@ struct SharedTime {
   std::vector<Insn> code; ///< of all cores
   std::optional<Error> error;
   std::vector<Memory> memories; ///< dram, and second where something lies there
+  /// With weights.compression, where the program brings its constants along.
+  CompressedConstants compressed;
   uint64_t events = 0;
   uint32_t sequence = 0;
   /// by core * kEngineCount + engine: when others see each event, and whose it was
@@ -249,8 +251,6 @@ private:
   const size_t core_;
   const uint32_t end_; ///< behind the last word of the core
   Placement placement_;
-  /// With weights.compression, where the program brings its constants along.
-  CompressedConstants compressed_;
   const Divisor byBeat_;
   Counting counting_;
   double fetchPerByte_ = 0;

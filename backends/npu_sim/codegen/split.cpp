@@ -50,11 +50,11 @@ bool areApart(const DeviceView& a, const DeviceView& b) {
 class Splitter {
 public:
   Splitter(const ProgramImage& image, const npu::Configuration& configuration,
-           const std::vector<bool>& isLeftOut)
-      : image_(image), configuration_(configuration), isLeftOut_(isLeftOut), count_(image.instrs()),
-        bytesPerCycle_(npu::Dram(configuration).bytesPerCycle()), parent_(count_),
-        isCopied_(count_, false), copies_(count_), from_(count_), cycles_(count_, 0),
-        written_(image.raw()->buffers.count),
+           const std::vector<bool>& isLeftOut, size_t used)
+      : image_(image), configuration_(configuration), isLeftOut_(isLeftOut), used_(used),
+        count_(image.instrs()), bytesPerCycle_(npu::Dram(configuration).bytesPerCycle()),
+        parent_(count_), isCopied_(count_, false), copies_(count_), from_(count_),
+        cycles_(count_, 0), written_(image.raw()->buffers.count),
         out_{std::vector<uint32_t>(count_, 0), std::vector<std::vector<uint32_t>>(count_),
              std::vector<bool>(count_, false), std::vector<uint32_t>(count_, 0)} {
     std::iota(parent_.begin(), parent_.end(), 0u);
@@ -256,7 +256,7 @@ private:
   bool has(uint32_t instr, uint32_t core) const { return onCores_[instr] >> core & 1; }
 
   void place() {
-    const auto cores = static_cast<uint32_t>(configuration_.cores());
+    const auto cores = static_cast<uint32_t>(used_);
     std::vector<double> free(cores, 0);
     onCores_.assign(count_, 0);
     for (uint32_t u = 0; u < units_.size(); ++u) {
@@ -280,6 +280,7 @@ private:
   const ProgramImage& image_;
   const npu::Configuration& configuration_;
   const std::vector<bool>& isLeftOut_;
+  const size_t used_;
   const uint32_t count_;
   const double bytesPerCycle_;
   std::vector<uint32_t> parent_;
@@ -297,8 +298,8 @@ private:
 } // namespace
 
 Split splitOverCores(const ProgramImage& image, const npu::Configuration& configuration,
-                     const std::vector<bool>& isLeftOut) {
-  if (configuration.cores() > 1) return Splitter(image, configuration, isLeftOut).run();
+                     const std::vector<bool>& isLeftOut, size_t used) {
+  if (used > 1) return Splitter(image, configuration, isLeftOut, used).run();
   const size_t count = image.instrs();
   return {std::vector<uint32_t>(count, 1), std::vector<std::vector<uint32_t>>(count),
           std::vector<bool>(count, false), std::vector<uint32_t>(count, 0)};

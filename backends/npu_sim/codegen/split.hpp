@@ -29,8 +29,9 @@ struct Split {
   std::vector<uint32_t> unitOf;
 };
 
-/// `isLeftOut`: by instruction, those that are not emitted. With one core all are its.
+/// `isLeftOut`: by instruction, those that are not emitted. `used`: the first so many cores, 1 to
+/// all of them, share the instructions; with one all are its.
 Split splitOverCores(const ProgramImage& image, const npu::Configuration& configuration,
-                     const std::vector<bool>& isLeftOut);
+                     const std::vector<bool>& isLeftOut, size_t used);
 
 } // namespace npu_sim

@@ -304,8 +304,9 @@ void printCauses(const Json& time, const ModelOptions& model, Console& console) 
 void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                   const Simulation& simulation, const Json& report, Console& console) {
   const Measured& m = simulation.measured;
-  console.print("{}  {}x{} @ {} MHz, {}+{} KB, {}", console.bold(npu.name), npu.rows(),
-                npu.columns(), npu[npu::key::kClockMhz], npu.scratchpadBytes() / 1024,
+  console.print("{}  {}{}x{} @ {} MHz, {}+{} KB, {}", console.bold(npu.name),
+                npu.cores() > 1 ? fmt::format("{} x ", npu.cores()) : "", npu.rows(), npu.columns(),
+                npu[npu::key::kClockMhz], npu.scratchpadBytes() / 1024,
                 npu[npu::key::kAccumulatorBytes] / 1024, npu.valueText(npu::key::kDramType));
   if (m.time.is_null())
     console.print("   {} MACs", countText(m.counter("macs")));
@@ -364,6 +365,8 @@ Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
       {"as it is", {}, 1},
       {"half the bandwidth", {kDramWidthBits}, -2},
       {"twice the bandwidth", {kDramWidthBits}, 2},
+      {"half the second memory's bandwidth", {kSecondWidthBits}, -2},
+      {"twice the second memory's bandwidth", {kSecondWidthBits}, 2},
       {"half the rows", {kArrayRows}, -2},
       {"twice the rows", {kArrayRows}, 2},
       {"half the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, -2},
@@ -377,6 +380,11 @@ Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
   Json rows = Json::array();
   double cycles = 0;
   for (const Change& change : changes) {
+    const auto cannotBeHalved = [&](int key) { return change.factor < 0 && npu[key] % 2 != 0; };
+    if (std::ranges::any_of(change.keys, cannotBeHalved)) continue;
+    const bool isOfSecond =
+        std::ranges::find(change.keys, static_cast<int>(kSecondWidthBits)) != change.keys.end();
+    if (isOfSecond && !npu.hasSecond()) continue;
     npu::Configuration other = npu;
     for (const int key : change.keys)
       other.values[static_cast<size_t>(key)] =
@@ -507,9 +515,9 @@ void simulate(Arguments& arguments, Console& console) {
                                        wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput,
-         "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the "
+         "{}: nothing of it runs on the NPU, so that there is no time{}; --engine func lists the "
          "host's steps and why; --assume-int8 takes a float model as one of integers",
-         arguments.run.model.path);
+         arguments.run.model.path, whyOnHost(simulation.session.report));
   if (hasTime) addLeastCycles(simulation.measured, simulation.session.report, npu);
   Json report = reportOf(arguments, npu, simulation, console);
   Json memory = Json::array();

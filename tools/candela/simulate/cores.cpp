@@ -10,8 +10,8 @@ namespace {
 
 /// From which share of the time on the memory is called busy, and cores unequal.
 constexpr double kBusy = 0.75, kUnequal = 0.9, kWaits = 0.1;
-/// From which share of all cycles on it is told what they went to, and from which before all else.
-constexpr double kHangs = 0.08, kMost = 0.5;
+/// From which share of all cycles on it is told what they went to.
+constexpr double kHangs = 0.08;
 
 double shareOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -23,28 +23,37 @@ uint64_t mostStalled(const Json& core, const char* cause) {
   return most;
 }
 
-/// The share of the time in which the busier of two memories is busy.
-double memoryBusy(const Json& time, double cycles) {
-  const double second = time.value("second", Json::object()).value("bus_busy", 0.0);
-  return shareOf(std::max(time["dram"].value("bus_busy", 0.0), second), cycles);
+/// The busier of two memories, and the share of the time in which it is busy.
+struct BusyMemory {
+  std::string name;
+  double busy = 0;
+};
+BusyMemory busiestMemory(const Json& time, double cycles) {
+  const BusyMemory dram{"dram", shareOf(time["dram"].value("bus_busy", 0.0), cycles)};
+  const BusyMemory second{
+      "second", shareOf(time.value("second", Json::object()).value("bus_busy", 0.0), cycles)};
+  return second.busy > dram.busy ? second : dram;
 }
 
 /// What keeps the cores from being as many times as fast as there are. `onMemory`: the share of all
 /// cycles that went to the memory.
 std::string limitText(const Json& cores, double onMemory) {
-  const double dram = cores["dram_busy"];
+  const std::string memory = cores["busiest_memory"];
+  const double busy = cores["memory_busy"];
   const double balance = cores["balance"];
   const double waits = cores["core_wait"];
-  if (dram >= kBusy)
-    return fmt::format("the memory is busy {:.0f} % of the time, and all cores share it",
-                       100 * dram);
-  if (balance < kUnequal && onMemory < kMost)
+  if (busy >= kBusy)
+    return fmt::format("{} is busy {:.0f} % of the time, and all cores share it", memory,
+                       100 * busy);
+  // What the busiest core has more than the mean is lost to the others.
+  const bool isMostlyMemory = onMemory >= kHangs && onMemory >= 1 - balance;
+  if (balance < kUnequal && !isMostlyMemory)
     return fmt::format("the array of the busiest core has {:.2f} times the cycles of the mean",
                        1 / balance);
-  if (onMemory >= kHangs)
-    return fmt::format("{:.0f} % of all cycles go to the memory, which serves one core while the "
-                       "others wait: more bandwidth makes them faster",
-                       100 * onMemory);
+  if (isMostlyMemory)
+    return fmt::format("{:.0f} % of all cycles go to the memory, {} most of all, which serves one "
+                       "core while the others wait",
+                       100 * onMemory, memory);
   if (waits >= kWaits)
     return fmt::format("engines wait for other cores {:.0f} % of the time", 100 * waits);
   return "each core has its own products, and loads its own copy of shared weights";
@@ -100,7 +109,9 @@ void addCores(Json& report, const npu::Configuration& npu) {
   const auto count = static_cast<double>(npu.cores());
   cores["balance"] = most > 0 ? sum / count / most : 1.0;
   cores["array_busy"] = shareOf(sum, count * cycles);
-  cores["dram_busy"] = memoryBusy(time, cycles);
+  const BusyMemory busiest = busiestMemory(time, cycles);
+  cores["busiest_memory"] = busiest.name;
+  cores["memory_busy"] = busiest.busy;
   cores["memory_wait"] = memory;
   cores["core_wait"] = waits;
   const double onMemory =
@@ -127,11 +138,11 @@ void printCores(const Json& report, Console& console) {
                fmt::format("{:.1f} %", 100 * core["memory_wait"].get<double>()),
                fmt::format("{:.1f} %", 100 * core["core_wait"].get<double>())});
   console.printText(table.text());
-  console.print("  {} cores on one memory, which is busy {:.0f} %; balance {:.2f}; layers split: "
-                "{}\n  what limits them: {}\n",
-                cores["count"].get<size_t>(), 100 * cores["dram_busy"].get<double>(),
-                cores["balance"].get<double>(), layers.empty() ? "none" : layers,
-                cores["limit"].get<std::string>());
+  console.print("  {} cores; {} is busy {:.0f} %; balance {:.2f}; layers split: {}\n"
+                "  what limits them: {}\n",
+                cores["count"].get<size_t>(), cores["busiest_memory"].get<std::string>(),
+                100 * cores["memory_busy"].get<double>(), cores["balance"].get<double>(),
+                layers.empty() ? "none" : layers, cores["limit"].get<std::string>());
 }
 
 std::vector<std::string> timelineEngines(const Json& report) {

@@ -56,10 +56,13 @@ struct MemoryUse {
   double busBytes = 0, kibibytes = 0;
 
   void add(const npu::Configuration& npu, int type, int width, int size, double moved) {
+    // Of a size that nobody gave only so much of an SRAM leaks: 4 GiB of it are no memory.
+    constexpr int64_t kLargestSram = 32 << 20;
     const std::string action = actionOf(npu.valueText(type));
     bytes[action] += moved;
     if (action == "dram") busBytes += static_cast<double>(npu[width]) / 8;
-    if (action == "sram") kibibytes += static_cast<double>(npu[size]) / 1024;
+    if (action == "sram")
+      kibibytes += static_cast<double>(std::min(npu[size], kLargestSram)) / 1024;
   }
 };
 

@@ -1,6 +1,7 @@
 #include "tools/candela/simulate/host_share.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tools/candela/simulate/host_rates.h"
 
@@ -32,6 +33,19 @@ Json hostNodes(const Json& placement) {
   }
   return nodes;
 }
+
+} // namespace
+
+std::string whyOnHost(const Json& placement) {
+  std::map<std::string, size_t> counts;
+  for (const Json& node : hostNodes(placement)) ++counts[node["why"].get<std::string>()];
+  const auto most =
+      std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; });
+  if (most == counts.end() || most->first.empty()) return "";
+  return fmt::format(" (most often: {})", most->first);
+}
+
+namespace {
 
 /// With a bandwidth, the time of a step is that of its bytes: an assumption, and said to be one.
 double addAssumedTimes(double gigabytesPerSecond, Json& nodes) {

@@ -29,6 +29,8 @@ Json networkOf(const Json& report);
 /// `device`: what it is called, "NPU".
 std::string networkText(const Json& network, const std::string& device);
 
+/// " (most often: REASON)", of the steps that are not the device's; empty where none says why.
+std::string whyOnHost(const Json& placement);
 /// The table of the steps, at most `rows`, and their time.
 void printHost(const Json& nodes, size_t rows, Console& console);
 

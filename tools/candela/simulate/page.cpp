@@ -273,6 +273,7 @@ Json pageData(const Json& report, const Timeline& timeline, const Json& memory) 
                {"peak", time["peak_macs_per_cycle"]},
                {"bandwidth", time["dram_bytes_per_cycle"]},
                {"second_bandwidth", time.value("second_bytes_per_cycle", 1.0)},
+               {"cores", report.value("cores", Json::object()).value("count", 1)},
                {"array", report["array"]},
                {"engines", timeline.engines},
                {"ops", timeline.ops},

@@ -478,12 +478,15 @@ function estimate(change) {
   let cycles = 0;
   for (const layer of run.layers) {
     // Scaling and writing sums goes by columns; memory is as fast as before when the clock is not.
-    const dma = Math.max(layer.transfer, layer.dram / run.bandwidth,
+    // Engines of all cores work side by side; they share the memory.
+    const dma = Math.max(layer.transfer / run.cores, layer.dram / run.bandwidth,
                          layer.second / run.second_bandwidth),
-          now = Math.max(layer.matrix, dma, layer.requant, layer.vector, 1e-9),
+          matrix = layer.matrix / run.cores, requant = layer.requant / run.cores,
+          vector = layer.vector / run.cores,
+          now = Math.max(matrix, dma, requant, vector, 1e-9),
           then = Math.max(
-              layer.matrix * arrayFactor(layer, change), dma * change.clock / change.bandwidth,
-              layer.requant / change.columns, layer.vector, 1e-9);
+              matrix * arrayFactor(layer, change), dma * change.clock / change.bandwidth,
+              requant / change.columns, vector, 1e-9);
     cycles += layer.cycles * then / now;
   }
   return cycles;

@@ -76,7 +76,8 @@ public:
     if (!cycles || *cycles <= 0) return;
     least_ = *cycles;
     firstCost_ = best_.cost;
-    isBusy_ = best_.computing >= kBusy * least_;
+    hasSeveral_ = best_.computing > kFarSlower * least_;
+    isBusy_ = best_.computing >= kBusy * least_ && !hasSeveral_;
     work_ = best_.program.instrs.size();
     const bool isSmall = whole_.instrs.size() <= kSmall;
     plans_ = isSmall ? kMostPlansOfSmall : kMostPlans;
@@ -114,7 +115,8 @@ private:
       Machine half = from;
       const double slower = !isSmall && isBusy_ ? kSlower : each.slower;
       // A large Program takes long to plan: no plan that costs more by declared costs is made.
-      const bool isBound = !isSmall && each.hasSameCosts;
+      // Of several arrays, which declared costs do not know, it may be faster all the same.
+      const bool isBound = !isSmall && each.hasSameCosts && !hasSeveral_;
       const double mostCost = isBound ? kHardlySlower * firstCost_ : INFINITY;
       for (int turn = 0; turn < each.times && each.make(half) && isWithin(half); ++turn) {
         double ratio = tryOn(half, mostCost);
@@ -202,6 +204,7 @@ private:
   const PlanFor& planFor_;
   Machine bestOf_;            ///< what the best plan is for
   double firstCost_ = 0;      ///< Plan::cost for the machine itself
+  bool hasSeveral_ = false;   ///< arrays: they compute for longer than the program takes
   bool isBusy_ = false;       ///< the array of the plan for the machine itself
   double least_ = 0;          ///< cycles of the best plan
   std::vector<Tried> tried_;  ///< whose halves were not tried
