@@ -21,6 +21,7 @@
 #include "tools/candela/simulate/sweep_command.h"
 #include "tools/candela/simulate/timeline.h"
 #include "tools/candela/simulate/waves.h"
+#include "tools/candela/simulate/what_if.h"
 #include "tools/candela/support/assumed.h"
 #include "tools/candela/support/io_layout.h"
 #include "tools/candela/support/temporary_file.h"
@@ -351,66 +352,6 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                 countText(report["host_macs"].get<uint64_t>()),
                 timeText(simulation.session.compileMs), timeText(simulation.wallMs),
                 m.time.is_null() ? " without time" : "");
-}
-
-/// The same model compiled anew for configurations around this one, without bursts.
-Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
-  using namespace npu::key;
-  struct Change {
-    const char* text;
-    std::vector<int> keys;
-    int factor; ///< 2, or -2 for a half
-  };
-  const Change changes[] = {
-      {"as it is", {}, 1},
-      {"half the bandwidth", {kDramWidthBits}, -2},
-      {"twice the bandwidth", {kDramWidthBits}, 2},
-      {"half the second memory's bandwidth", {kSecondWidthBits}, -2},
-      {"twice the second memory's bandwidth", {kSecondWidthBits}, 2},
-      {"half the rows", {kArrayRows}, -2},
-      {"twice the rows", {kArrayRows}, 2},
-      {"half the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, -2},
-      {"twice the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, 2},
-      {"half the scratchpad", {kScratchpadBytes}, -2},
-      {"twice the scratchpad", {kScratchpadBytes}, 2},
-      {"half the cores", {kCoresCount}, -2},
-      {"twice the cores", {kCoresCount}, 2},
-      {"twice the cores and the bandwidth", {kCoresCount, kDramWidthBits}, 2},
-  };
-  Json rows = Json::array();
-  double cycles = 0;
-  for (const Change& change : changes) {
-    const auto cannotBeHalved = [&](int key) { return change.factor < 0 && npu[key] % 2 != 0; };
-    if (std::ranges::any_of(change.keys, cannotBeHalved)) continue;
-    const bool isOfSecond =
-        std::ranges::find(change.keys, static_cast<int>(kSecondWidthBits)) != change.keys.end();
-    if (isOfSecond && !npu.hasSecond()) continue;
-    npu::Configuration other = npu;
-    for (const int key : change.keys)
-      other.values[static_cast<size_t>(key)] =
-          change.factor > 0 ? npu[key] * change.factor : npu[key] / -change.factor;
-    const std::string text = other.toml();
-    if (!npu::parseConfiguration(text, "what-if")) continue; // there is no such configuration
-    const TemporaryFile file;
-    check(writeFile(file.path(), text.data(), text.size()), kWorkFailed);
-    const Simulation simulation = simulateOnce(run, file.path(), "fast", "");
-    const uint64_t now = simulation.measured.cycles();
-    if (change.keys.empty()) cycles = static_cast<double>(now);
-    rows.push_back({{"change", change.text},
-                    {"cycles", now},
-                    {"speed", cycles / std::max(1.0, static_cast<double>(now))},
-                    {"dram_bytes", simulation.measured.dramBytes()}});
-  }
-  return rows;
-}
-
-void printWhatIf(const Json& rows, Console& console) {
-  Table table({"what if (fast)", "cycles", "as fast", "DRAM"});
-  for (const Json& row : rows)
-    table.add({row["change"].get<std::string>(), countText(count(row, "cycles")),
-               fmt::format("{:.2f}x", row["speed"].get<double>()),
-               bytesText(count(row, "dram_bytes"))});
-  console.printText(table.text());
 }
 
 /// What can be told before minutes have gone.
