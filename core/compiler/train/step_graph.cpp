@@ -24,7 +24,8 @@ public:
 
   StepGraph make() {
     trainNorms();
-    const Term output = lossOutput(), scores = unnormalized(output);
+    const Term output = lossOutput();
+    const Term scores = settings_.loss == Loss::crossEntropy ? scoresOf(output) : output;
     step_.scores = output.value()->type;
     const Term loss = lossOf(scores);
     const StepNumbers numbers{addScalar("learning_rate"), addScalar("correction1"),
@@ -85,16 +86,6 @@ private:
     return {writer_, output};
   }
 
-  /// What a softmax over the classes was made of.
-  Term unnormalized(const Term& output) {
-    const Node* last = output.value()->producer;
-    if (settings_.loss != Loss::crossEntropy || !last || last->kind != OpKind::Softmax)
-      return output;
-    const bool isOverClasses =
-        graph::wrapAxis(last->intAttr("axis"), static_cast<int>(output.rank())) == 1;
-    return isOverClasses ? Term(writer_, last->operand(0)) : output;
-  }
-
   Term lossOf(const Term& scores) {
     if (settings_.loss == Loss::meanSquares) {
       step_.labels = scores.value()->type;
@@ -121,7 +112,7 @@ private:
     return free;
   }
 
-  /// Of the parameters that are trained; none of those that nothing depends on.
+  /// Of the parameters that are trained and that the loss depends on.
   std::vector<Term> gradientsOf(const Term& loss) {
     std::vector<Value*> wrt;
     for (size_t i = 0; i < values_.size(); ++i)
@@ -132,9 +123,14 @@ private:
     size_t next = 0;
     for (const Parameter& parameter : parameters_) {
       if (!isTrained(parameter.role)) continue;
-      if (!gradients[next].isReached) step_.unreached.push_back(parameter.name);
-      all.emplace_back(writer_, gradients[next++].value);
+      const differentiate::Gradient& gradient = gradients[next++];
+      if (gradient.isReached)
+        all.emplace_back(writer_, gradient.value);
+      else
+        step_.unreached.push_back(parameter.name);
     }
+    if (all.empty())
+      throw Failure{badArgument("the loss depends on no parameter, there is nothing to train")};
     return settings_.clipNorm > 0 ? clippedByNorm(all, settings_.clipNorm) : all;
   }
 
@@ -187,7 +183,7 @@ private:
     size_t gradient = 0;
     for (size_t i = 0; i < values_.size(); ++i) {
       const Parameter& parameter = parameters_[i];
-      if (!isTrained(parameter.role)) {
+      if (!isTrained(parameter.role) || std::ranges::count(step_.unreached, parameter.name)) {
         carry(values_[i], parameter.name, parameter.value,
               Term(writer_, nextStatistics_[i] ? nextStatistics_[i] : values_[i]));
         continue;

@@ -30,7 +30,8 @@ struct StepGraph {
   std::vector<CarriedState> states;    ///< the parameters first, in their order
   graph::TensorType labels, scores;    ///< of one batch
   std::vector<std::string> dataInputs; ///< the model's, in its order
-  std::vector<std::string> unreached;  ///< parameters that the loss does not depend on
+  /// Parameters that the loss does not depend on: carried on as they are, whatever the decay.
+  std::vector<std::string> unreached;
 };
 
 /// Batch norms whose statistics are among the parameters take those of each batch, and move the

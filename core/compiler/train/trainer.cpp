@@ -18,6 +18,20 @@ Tensor number(double value) {
   return Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)});
 }
 
+/// An output more: what the loss is computed from.
+Status addScores(graph::Graph& graph, graph::Value* output) {
+  differentiate::Writer writer{graph};
+  try {
+    const Term scores = scoresOf(Term(writer, output));
+    const Term own =
+        differentiate::make(graph::OpKind::Reshape, {scores}, {{"shape", scores.shape()}});
+    graph.addOutput(own.value(), graph.uniqueName("scores"));
+  } catch (const differentiate::Failure& failure) {
+    return failure.status;
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 Trainer::Trainer(StepGraph step, const OptimizerSettings& optimizer)
@@ -90,20 +104,24 @@ Evaluator::~Evaluator() = default;
 
 Result<Evaluator>
 Evaluator::create(const import::onnx_io::Model& model, const std::vector<Parameter>& parameters,
-                  const std::map<std::string, Shape>& shapes, const std::string& output,
+                  const StepSettings& settings,
                   std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
   import::ImportOptions options;
-  options.shapes = shapes;
+  options.shapes = settings.shapes;
   CDL_ASSIGN(graph::Graph graph,
              import::importModel(withParametersAsInputs(model, parameters), options));
   Evaluator made;
   for (const graph::Value* input : graph.inputs()) made.inputs_.push_back(input->name);
   for (const Parameter& parameter : parameters) made.parameters_.push_back(parameter.name);
-  if (!output.empty())
-    made.output_ = static_cast<size_t>(std::ranges::find(graph.outputNames(), output) -
+  if (!settings.output.empty())
+    made.output_ = static_cast<size_t>(std::ranges::find(graph.outputNames(), settings.output) -
                                        graph.outputNames().begin());
   if (made.output_ >= graph.outputs().size())
-    return badArgument("{}: the model has no output '{}'", model.path, output);
+    return badArgument("{}: the model has no output '{}'", model.path, settings.output);
+  if (settings.loss == Loss::crossEntropy) {
+    CDL_TRY(addScores(graph, graph.outputs()[made.output_]).context(model.path));
+    made.output_ = graph.outputs().size() - 1;
+  }
   CDL_ASSIGN(made.session_, driver::compile(std::move(graph), model.path, devices));
   return made;
 }

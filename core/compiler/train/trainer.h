@@ -50,20 +50,20 @@ private:
   bool isGiven_ = true; ///< the next step takes states_
 };
 
-/// The model as it answers, with parameters that are given to each run: what training is judged by.
-/// One thread.
+/// The model as inference has it, with parameters that are given to each run: what training is
+/// judged by. One thread.
 class Evaluator {
 public:
-  /// `shapes`: of the model's inputs, for one batch. `output`: empty: the only one.
+  /// settings: those of the step; its loss, shapes and output count.
   static Result<Evaluator>
   create(const import::onnx_io::Model& model, const std::vector<Parameter>& parameters,
-         const std::map<std::string, Shape>& shapes, const std::string& output,
+         const StepSettings& settings,
          std::span<const std::shared_ptr<runtime::plugin::Device>> devices);
   Evaluator(Evaluator&&) noexcept;
   ~Evaluator();
 
-  /// The output for one batch. `data`: by the names of the model's inputs; `values`: of the
-  /// parameters, in their order, more are left alone.
+  /// The output for one batch, of a classifier its scores as before a softmax. `data`: by the names
+  /// of the model's inputs; `values`: of the parameters, in their order, more are left alone.
   Result<Tensor> run(const std::map<std::string, Tensor>& data, std::span<const Tensor> values);
 
 private:

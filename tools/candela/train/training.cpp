@@ -144,7 +144,7 @@ void Training::compile() {
     testLabels_.emplace(a_.testLabels, testData_->count());
     testLabels_->check(step_.loss, step.labels, classes);
     evaluator_.emplace(check(
-        train::Evaluator::create(model_, parameters_, step_.shapes, a_.lossOutput, devices_)));
+        train::Evaluator::create(model_, parameters_, step_, devices_)));
   }
   trainer_.emplace(
       check(train::Trainer::create(std::move(step), step_.optimizer, a_.path, devices_)));

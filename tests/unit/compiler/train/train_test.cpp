@@ -206,6 +206,104 @@ TEST(StepGraph, CarriesParametersThenWhatTheOptimizerKeeps) {
   EXPECT_NEAR(*outputs[2 + 4].as<float>(), 0.1 * 1.75, 1e-6);
 }
 
+/// Adds a product of the input that no output needs.
+Model withUnusedProduct(Model model) {
+  const Tensor ones = Tensor::of<float>(Elem::f32_, {3, 2}, std::vector<float>(6, 1));
+  model.graph.initializers.push_back({"unused", ones});
+  import::onnx_io::Node node;
+  node.opType = "MatMul";
+  node.inputs = {"x", "unused"};
+  node.outputs = {"nowhere"};
+  model.graph.nodes.push_back(std::move(node));
+  return model;
+}
+
+TEST(StepGraph, LeavesWhatTheLossDoesNotDependOn) {
+  StepSettings settings;
+  settings.loss = Loss::meanSquares;
+  settings.optimizer.kind = Optimizer::adamw;
+  settings.optimizer.weightDecay = 0.5;
+  settings.shapes["x"] = {2, 3};
+  const Model model = withUnusedProduct(smallModel());
+  const auto parameters = parametersOf(model, {}).orAbort();
+  const StepGraph step = makeStep(model, parameters, settings).orAbort();
+  EXPECT_THAT(step.unreached, ElementsAre("unused"));
+  std::vector<std::string> names;
+  for (const CarriedState& state : step.states) names.push_back(state.name);
+  EXPECT_THAT(names, ::testing::Not(::testing::Contains("unused:adamw 0")));
+  const auto unused = std::ranges::find(names, "unused") - names.begin();
+  std::vector<Tensor> inputs;
+  for (const graph::Value* input : step.graph.inputs())
+    inputs.push_back(Tensor::of<float>(Elem::f32_, input->type.shape(),
+                                       std::vector<float>(input->type.count(), 1)));
+  const std::vector<Tensor> outputs = reference::run(step.graph, inputs).orAbort();
+  const Tensor& after = outputs[2 + static_cast<size_t>(unused)];
+  for (int64_t i = 0; i < after.count(); ++i) EXPECT_EQ(after.as<float>()[i], 1) << i;
+}
+
+TEST(StepGraph, RefusesALossThatNoParameterMoves) {
+  StepSettings settings;
+  settings.loss = Loss::meanSquares;
+  settings.shapes["x"] = {2, 3};
+  Model model = withUnusedProduct(smallModel());
+  model.graph.outputs[0].name = "x2";
+  model.graph.outputs[0].dims[1].value = 3;
+  import::onnx_io::Node node;
+  node.opType = "Neg";
+  node.inputs = {"x"};
+  node.outputs = {"x2"};
+  model.graph.nodes.push_back(std::move(node));
+  const auto parameters = parametersOf(model, {}).orAbort();
+  EXPECT_THAT(makeStep(model, parameters, settings).status().message(),
+              HasSubstr("small.onnx: the loss depends on no parameter, there is nothing to train"));
+}
+
+/// Scores of 2 samples and 3 classes through some ending of a classifier.
+class Scores : public ::testing::Test {
+protected:
+  std::vector<float> of(const Term& output) {
+    graph_.addOutput(scoresOf(output).value(), "scores");
+    const Tensor got = reference::run(graph_, std::vector<Tensor>{given_}).orAbort()[0];
+    return {got.as<float>(), got.as<float>() + got.count()};
+  }
+  static Term softmax(const Term& x, int64_t axis) {
+    return differentiate::make(graph::OpKind::Softmax, {x}, {{"axis", axis}});
+  }
+
+  graph::Graph graph_;
+  differentiate::Writer writer_{graph_};
+  const std::vector<float> numbers_{1, 2, 4, -3, 0, 7};
+  Tensor given_ = Tensor::of<float>(Elem::f32_, {2, 3}, numbers_);
+  Term x_{writer_, graph_.addInput("x", {Elem::f32_, {2, 3}})};
+};
+
+TEST_F(Scores, AreBeforeASoftmax) { EXPECT_EQ(of(softmax(x_, -1)), numbers_); }
+
+TEST_F(Scores, AreBeforeASoftmaxThatReshapesFollow) {
+  EXPECT_EQ(of(softmax(x_, 1).reshape({2, 3, 1, 1})), numbers_);
+}
+
+TEST_F(Scores, AreBeforeASoftmaxOfChannelsThatComeLast) {
+  EXPECT_EQ(of(softmax(x_.reshape({2, 1, 3}), 2).transpose({0, 2, 1}).reshape({2, 3})), numbers_);
+}
+
+TEST_F(Scores, AreTheLogarithmsOfWhatHidesASoftmax) {
+  const auto clipped = minimum(softmax(x_, 1), 0.9);
+  const std::vector<float> got = of(clipped);
+  const double all = std::exp(1) + std::exp(2) + std::exp(4);
+  EXPECT_NEAR(got[0], std::log(std::exp(1) / all), 1e-5);
+  EXPECT_NEAR(got[5], std::log(0.9), 1e-6);
+}
+
+TEST_F(Scores, AreNotThoseOfASoftmaxOverAnotherAxis) {
+  try {
+    scoresOf(softmax(x_, 0));
+    ADD_FAILURE() << "expected a Failure";
+  } catch (const differentiate::Failure& failure) {
+    EXPECT_THAT(failure.status.message(), HasSubstr("over axis 0, which is not where"));
+  }
+}
+
 TEST(StepGraph, RefusesWhatDoesNotFit) {
   StepSettings settings;
   settings.shapes["x"] = {2, 3};
