@@ -32,8 +32,11 @@ struct Parameter {
 
 /// The initializers of f32 that layers read as weights, biases, scales, slopes or running
 /// statistics, in the order of the nodes, each once. What a pattern of `freeze` (a glob) matches,
-/// by its own name or its node's, is left out, as are scalars that are added or multiplied.
-/// Failure: invalid_argument for a pattern that matches nothing, or where nothing is left to train.
+/// by its own name or its node's, is left out. A constant that is added or multiplied is a
+/// parameter where the other operand is what a layer or a norm made, and it has one element for
+/// each of its channels; scalars, masks (an element of 1e4 or more) and what prepares inputs are
+/// none. Failure: invalid_argument for a pattern that matches nothing, or where nothing is left to
+/// train.
 Result<std::vector<Parameter>> parametersOf(const import::onnx_io::Model& model,
                                             const std::vector<std::string>& freeze);
 

@@ -166,6 +166,66 @@ TEST(Parameters, AreWhatLayersRead) {
               HasSubstr("every parameter is frozen"));
 }
 
+/// A model of nodes {op, inputs, output} that read constants of these dims, each element `each`.
+struct Constant {
+  const char* name;
+  Shape dims;
+  float each = 0.5F;
+};
+struct Step {
+  const char* op;
+  std::vector<std::string> inputs;
+  const char* output;
+};
+std::vector<std::string> parametersIn(const std::vector<Constant>& constants,
+                                      const std::vector<Step>& steps) {
+  Model model;
+  for (const Constant& each : constants) {
+    const std::vector<float> values(static_cast<size_t>(*elementCount(each.dims)), each.each);
+    model.graph.initializers.push_back(
+        {each.name, Tensor::of<float>(Elem::f32_, each.dims, values)});
+  }
+  for (const Step& step : steps) {
+    import::onnx_io::Node node;
+    node.opType = step.op;
+    node.inputs = step.inputs;
+    node.outputs = {step.output};
+    model.graph.nodes.push_back(std::move(node));
+  }
+  return namesOf(parametersOf(model, {}).orAbort());
+}
+
+TEST(Parameters, AreNeitherMasksNorWhatPreparesInputs) {
+  EXPECT_THAT(
+      parametersIn(
+          {{"std", {1, 3, 1, 1}}, {"mean", {1, 3, 1, 1}}, {"w", {8, 3, 3, 3}}},
+          {{"Mul", {"x", "std"}, "a"}, {"Add", {"a", "mean"}, "b"}, {"Conv", {"b", "w"}, "y"}}),
+      ElementsAre("w"));
+  EXPECT_THAT(parametersIn({{"w", {8, 8}}, {"mask", {8, 8}}, {"far", {8}, -1e9F}},
+                           {{"MatMul", {"x", "w"}, "q"},
+                            {"Add", {"q", "far"}, "k"},
+                            {"MatMul", {"q", "k"}, "scores"},
+                            {"Add", {"scores", "mask"}, "y"}}),
+              ElementsAre("w"));
+}
+
+TEST(Parameters, AreConstantsOfALayersChannels) {
+  EXPECT_THAT(parametersIn({{"w", {8, 3, 3, 3}}, {"s", {1, 8, 1, 1}}, {"b", {8, 1, 1}}, {"r", {8}}},
+                           {{"Conv", {"x", "w"}, "a"},
+                            {"Mul", {"s", "a"}, "c"},
+                            {"Add", {"c", "b"}, "d"},
+                            {"Add", {"d", "r"}, "y"}}),
+              ElementsAre("w", "s", "b"));
+  // A norm of single nodes.
+  EXPECT_THAT(parametersIn({{"gamma", {6}}, {"beta", {6}}, {"w", {6, 2}}},
+                           {{"Sqrt", {"v"}, "deviation"},
+                            {"Div", {"x", "deviation"}, "n"},
+                            {"Mul", {"n", "gamma"}, "g"},
+                            {"Add", {"g", "beta"}, "h"},
+                            {"MatMul", {"h", "w"}, "y"}}),
+              ElementsAre("gamma", "beta", "w"));
+}
+
 TEST(Parameters, BeginBySeedAndRole) {
   const auto all = parametersOf(smallModel(), {}).orAbort();
   const Tensor one = initialValue(all[0], 1).orAbort(), other = initialValue(all[0], 2).orAbort();
