@@ -1,11 +1,13 @@
 #include "tools/candela/train/data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "core/support/file.h"
 #include "core/support/float_bits.h"
+#include "core/support/hash.h"
 #include "core/support/text/scan.h"
 #include "tools/candela/support/model.h"
 
@@ -91,16 +93,31 @@ void checkShape(const std::string& path, const Tensor& array, const ValueInfo& i
 }
 
 /// By input; under "" what is for all of them.
-std::map<std::string, double> scalesOf(const std::vector<std::string>& texts) {
+std::map<std::string, double> scalesOf(const std::vector<std::string>& texts,
+                                       const std::set<std::string>& names) {
   std::map<std::string, double> scales;
   for (const std::string& text : texts) {
     const size_t equals = text.rfind('=');
     const bool isNamed = equals != std::string::npos;
+    const std::string name = isNamed ? text.substr(0, equals) : "";
     const auto factor = text::parseNumber<double>(isNamed ? text.substr(equals + 1) : text);
     if (!factor) fail(kBadInput, "--scale {}: expected [INPUT=]FACTOR", text);
-    scales[isNamed ? text.substr(0, equals) : ""] = *factor;
+    if (isNamed && !names.count(name))
+      fail(kBadInput, "--scale {}: the model has the inputs {}", text, fmt::join(names, ", "));
+    if (!scales.emplace(name, *factor).second)
+      fail(kBadInput, "--scale {}: there is one already{}", text,
+           isNamed ? fmt::format(" for input '{}'", name) : "");
   }
   return scales;
+}
+
+/// Before hours are spent on it.
+void checkFinite(const std::string& path, const Tensor& array) {
+  if (!isFloat(array.elem)) return;
+  const int64_t each = std::max<int64_t>(1, array.count() / array.dims[0]);
+  for (int64_t i = 0; i < array.count(); ++i)
+    if (const double value = numberAt(array, i); !std::isfinite(value))
+      fail(kBadInput, "{}: sample {} has an element that is {}", path, i / each, value);
 }
 
 } // namespace
@@ -110,7 +127,9 @@ TrainingData::TrainingData(const Model& model, const std::vector<std::string>& s
   const std::vector<ValueInfo> inputs = dataInputs(model);
   std::set<std::string> names;
   for (const ValueInfo& input : inputs) names.insert(input.name);
-  const std::map<std::string, double> factors = scalesOf(scales);
+  std::map<std::string, double> factors = scalesOf(scales, names);
+  const auto common = factors.find("");
+  bool isCommonUsed = false;
   for (const std::string& source : sources) {
     Binding file{inputs.size() == 1 ? inputs[0].name : "", source};
     if (source.find('=') != std::string::npos) file = parseFileBinding("--data", source, names);
@@ -118,20 +137,64 @@ TrainingData::TrainingData(const Model& model, const std::vector<std::string>& s
     if (input == inputs.end())
       fail(kBadInput, "--data {}: the model has the inputs {}; say INPUT=FILE", source,
            fmt::join(names, ", "));
+    if (arrays_.count(file.name))
+      fail(kBadInput, "--data {}: input '{}' has its samples already", source, file.name);
     const Tensor array = tool::check(readNpy(file.value));
-    if (array.dims.empty() || array.dims[0] == 0)
-      fail(kBadInput, "{}: no samples, it is {}", file.value, array.typeText());
-    checkShape(file.value, array, *input);
-    if (count_ != 0 && array.dims[0] != count_)
-      fail(kBadInput, "{}: {} samples, other inputs have {}", file.value, array.dims[0], count_);
-    count_ = array.dims[0];
-    const auto own = factors.find(file.name), all = factors.find("");
-    double factor = all == factors.end() ? 1 : all->second;
-    if (own != factors.end()) factor = own->second;
-    arrays_[file.name] = converted(array, input->elem, isFloat(array.elem) ? 1 : factor);
+    checkArray(file.value, array, *input);
+    auto factor = factors.find(file.name);
+    if (factor != factors.end() && isFloat(array.elem)) {
+      idleScale_ = fmt::format("--scale {}={}: {} holds floats, which stay as they are", file.name,
+                               factor->second, file.value);
+      factor = factors.end();
+    }
+    if (factor == factors.end() && !isFloat(array.elem)) {
+      factor = common;
+      isCommonUsed = true;
+    }
+    arrays_[file.name] =
+        converted(array, input->elem, factor == factors.end() ? 1 : factor->second);
   }
   for (const ValueInfo& input : inputs)
     if (!arrays_.count(input.name)) fail(kBadInput, "--data: nothing for input '{}'", input.name);
+  if (common != factors.end() && !isCommonUsed)
+    idleScale_ = fmt::format("--scale {}: no input is left whose samples are stored as integers; "
+                             "floats stay as they are",
+                             common->second);
+}
+
+void TrainingData::checkScales() const {
+  if (!idleScale_.empty()) fail(kBadInput, "{}", idleScale_);
+}
+
+void TrainingData::checkArray(const std::string& path, const Tensor& array,
+                              const ValueInfo& input) {
+  if (array.dims.empty() || array.dims[0] == 0)
+    fail(kBadInput, "{}: no samples, it is {}", path, array.typeText());
+  checkShape(path, array, input);
+  checkFinite(path, array);
+  if (count_ != 0 && array.dims[0] != count_)
+    fail(kBadInput, "{}: {} samples, other inputs have {}", path, array.dims[0], count_);
+  count_ = array.dims[0];
+}
+
+std::string TrainingData::hash() const {
+  std::string texts;
+  for (const auto& [name, array] : arrays_) texts += name + " " + hashOf(array) + "\n";
+  return hashText(sha256(texts.data(), texts.size()));
+}
+
+std::string hashOf(const Tensor& tensor) {
+  const std::string text =
+      tensor.typeText() + " " + hashText(sha256(tensor.bytes.data(), tensor.sizeBytes()));
+  return hashText(sha256(text.data(), text.size()));
+}
+
+void checkBatch(const Model& model, int64_t batch) {
+  for (const ValueInfo& input : dataInputs(model)) {
+    const int64_t fixed = input.hasShape && !input.dims.empty() ? input.dims[0].value : -1;
+    if (fixed > 0 && fixed != batch)
+      fail(kBadInput, "{}: the model takes batches of {}: --batch {}", model.path, fixed, fixed);
+  }
 }
 
 std::map<std::string, Shape> TrainingData::shapes(int64_t batch) const {
@@ -188,9 +251,13 @@ void TrainingLabels::check(train::Loss loss, const graph::TensorType& type, int6
         fail(kBadInput, "{}: label {} of sample {} is out of range, the model has {} classes",
              path_, label, i / std::max<int64_t>(1, each), classes);
     }
+  } else {
+    checkFinite(path_, labels_);
   }
   labels_ = converted(labels_, type.elem, 1);
 }
+
+std::string TrainingLabels::hash() const { return hashOf(labels_); }
 
 Tensor TrainingLabels::batch(const std::vector<int64_t>& samples) const {
   return rowsOf(labels_, samples);

@@ -117,7 +117,9 @@ Training::Training(const TrainArguments& arguments, Console& console)
   devices_ = devicesFor(a_.backends, a_.options);
   model_ = check(import::onnx_io::readModel(a_.path));
   parameters_ = check(train::parametersOf(model_, a_.freeze));
+  checkBatch(model_, a_.batch);
   data_.emplace(model_, a_.data, a_.scales);
+  data_->checkScales();
   labels_.emplace(a_.labels, data_->count());
   if (a_.batch > data_->count())
     fail(kBadInput, "--batch {}: there are {} samples", a_.batch, data_->count());
@@ -128,7 +130,21 @@ Training::Training(const TrainArguments& arguments, Console& console)
   for (size_t i = 0; a_.initSeed && i < parameters_.size(); ++i)
     parameters_[i].value = check(train::initialValue(parameters_[i], splitmix64(*a_.initSeed + i)));
   compile();
+  tellParameters();
   if (a_.resumes) resume();
+}
+
+void Training::tellParameters() const {
+  int64_t tensors = 0, values = 0;
+  for (const train::Parameter& parameter : parameters_) {
+    if (!train::isTrained(parameter.role) ||
+        std::ranges::count(trainer_->step().unreached, parameter.name))
+      continue;
+    ++tensors;
+    values += parameter.value.count();
+  }
+  console_.print("training {} tensors with {} values on {} samples\n", tensors,
+                 groupedText(static_cast<uint64_t>(values)), data_->count());
 }
 
 void Training::compile() {
@@ -143,8 +159,7 @@ void Training::compile() {
     testData_.emplace(model_, a_.testData, a_.scales);
     testLabels_.emplace(a_.testLabels, testData_->count());
     testLabels_->check(step_.loss, step.labels, classes);
-    evaluator_.emplace(check(
-        train::Evaluator::create(model_, parameters_, step_, devices_)));
+    evaluator_.emplace(check(train::Evaluator::create(model_, parameters_, step_, devices_)));
   }
   trainer_.emplace(
       check(train::Trainer::create(std::move(step), step_.optimizer, a_.path, devices_)));
@@ -286,6 +301,7 @@ void Training::tell(const Json& record) const {
   if (record.contains("test_accuracy"))
     line += fmt::format("  test accuracy {:.2f} %", 100 * record["test_accuracy"].get<double>());
   console_.print("{}  {}\n", line, timeText(1000 * record["seconds"].get<double>()));
+  std::fflush(stdout); // an epoch may take long, and a log is read meanwhile
 }
 
 void Training::save(int64_t epochs) {

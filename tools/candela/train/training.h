@@ -37,7 +37,8 @@ private:
   void compile();
   void resume();
   Json settings() const;
-  void checkNumbers() const;
+  /// How much is trained.
+  void tellParameters() const;
   Json epoch(int64_t number);
   void runStep(int64_t number, const std::vector<int64_t>& samples, bool keeps);
   void judge(Json& record);
