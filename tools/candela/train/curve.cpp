@@ -16,7 +16,7 @@ struct Line {
 std::vector<double> valuesOf(const Json& epochs, const std::string& key) {
   std::vector<double> values;
   for (const Json& epoch : epochs)
-    if (epoch.contains(key)) values.push_back(epoch[key].get<double>());
+    if (epoch.contains(key) && epoch[key].is_number()) values.push_back(epoch[key].get<double>());
   return values;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "core/support/hash.h"
 #include "tools/candela/support/backend_options.h"
 
 namespace candela::tool {
@@ -82,11 +83,40 @@ bool isFinite(const Tensor& tensor) {
   return std::all_of(at, at + tensor.count(), [](float value) { return std::isfinite(value); });
 }
 
+/// Of those that are not trained, with their names.
+std::string hashOfConstants(const import::onnx_io::Model& model,
+                            const std::vector<train::Parameter>& parameters) {
+  std::string texts;
+  for (const import::onnx_io::Initializer& each : model.graph.initializers)
+    if (!std::ranges::count(parameters, each.name, &train::Parameter::name))
+      texts += each.name + " " + hashOf(each.tensor) + "\n";
+  return hashText(sha256(texts.data(), texts.size()));
+}
+
 /// Told before minutes have gone.
 void checkFolder(const std::string& option, const std::string& path) {
+  if (std::filesystem::is_directory(path))
+    fail(kBadInput, "{} {}: it is a folder, not a file", option, path);
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     fail(kBadInput, "{} {}: there is no folder '{}'", option, path, folder.string());
+}
+
+/// What is written must not take the place of what is read, or of what else is written. Devices may
+/// take several.
+void checkApart(const TrainArguments& a, const std::string& json) {
+  std::map<std::filesystem::path, std::string> taken;
+  for (const auto& [option, path] : {std::pair<const char*, const std::string*>("MODEL", &a.path),
+                                     {"-o", &a.output},
+                                     {"--checkpoint", &a.checkpoint},
+                                     {"--html", &a.html},
+                                     {"--json", &json}}) {
+    const bool isDevice =
+        std::filesystem::exists(*path) && !std::filesystem::is_regular_file(*path);
+    if (path->empty() || *path == "-" || isDevice) continue;
+    const auto [other, isNew] = taken.emplace(std::filesystem::weakly_canonical(*path), option);
+    if (!isNew) fail(kBadInput, "{} {}: it is the file of {}", option, *path, other->second);
+  }
 }
 
 train::StepSettings stepSettings(const TrainArguments& a) {
@@ -108,9 +138,13 @@ train::StepSettings stepSettings(const TrainArguments& a) {
 
 Training::Training(const TrainArguments& arguments, Console& console)
     : a_(arguments), console_(console), step_(stepSettings(arguments)) {
-  for (const auto& [option, path] :
-       {std::pair("-o", &a_.output), {"--checkpoint", &a_.checkpoint}, {"--html", &a_.html}})
+  for (const auto& [option, path] : {std::pair<const char*, const std::string*>("-o", &a_.output),
+                                     {"--checkpoint", &a_.checkpoint},
+                                     {"--html", &a_.html},
+                                     {"--json", &console_.jsonPath}})
     checkFolder(option, *path);
+  if (a_.output.empty()) fail(kBadInput, "-o: the name of the file is empty");
+  checkApart(a_, console_.jsonPath);
   if (a_.resumes && a_.checkpoint.empty()) fail(kBadInput, "--resume needs --checkpoint FILE");
   if (a_.testData.empty() != a_.testLabels.empty())
     fail(kBadInput, "--test-data and --test-labels go together");
@@ -181,6 +215,12 @@ Json Training::settings() const {
           {"seed", a_.seed},
           {"shift", a_.shift},
           {"freeze", a_.freeze},
+          {"data", data_->hash()},
+          {"labels", labels_->hash()},
+          {"constants", hashOfConstants(model_, parameters_)},
+          {"scale", a_.scales},
+          {"output_name", a_.lossOutput},
+          {"backend", a_.backends},
           {"parameters", parameters_.size()}};
 }
 
@@ -191,10 +231,14 @@ void Training::resume() {
   const Json now = settings();
   for (const auto& [key, value] : now.items()) {
     if (key == "epochs" && a_.schedule == "constant") continue;
-    if (found.settings.at(key) != value)
+    const Json before = found.settings.contains(key) ? found.settings[key] : Json();
+    if (before != value)
       fail(kBadInput, "{}: the checkpoint was made with {} {}, this training has {}", a_.checkpoint,
-           key, found.settings.at(key).dump(), value.dump());
+           key, before.dump(), value.dump());
   }
+  if (found.epochs > a_.epochs)
+    fail(kBadInput, "{}: {} epochs are done, more than --epochs {}", a_.checkpoint, found.epochs,
+         a_.epochs);
   firstEpoch_ = found.epochs;
   history_ = std::move(found.history);
   trainer_->start(std::move(found.states));
@@ -286,7 +330,11 @@ void Training::judge(Json& record) {
     labels += wanted.count() / a_.batch * rows;
     if (step_.loss == train::Loss::crossEntropy) right += rightOnes(scores, wanted, rows);
   }
-  record["test_loss"] = loss / static_cast<double>(testData_->count());
+  const double mean = loss / static_cast<double>(testData_->count());
+  record["test_loss"] = std::isfinite(mean) ? Json(mean) : Json(); // JSON has no NaN
+  if (!std::isfinite(mean))
+    console_.note("the loss of --test-data is {} behind epoch {}", mean,
+                  record["epoch"].get<int64_t>());
   if (step_.loss == train::Loss::crossEntropy)
     record["test_accuracy"] = static_cast<double>(right) / static_cast<double>(labels);
 }
@@ -296,7 +344,7 @@ void Training::tell(const Json& record) const {
                                  a_.epochs, record["loss"].get<double>());
   if (record.contains("accuracy"))
     line += fmt::format("  accuracy {:.2f} %", 100 * record["accuracy"].get<double>());
-  if (record.contains("test_loss"))
+  if (record.contains("test_loss") && record["test_loss"].is_number())
     line += fmt::format("  test loss {:.4f}", record["test_loss"].get<double>());
   if (record.contains("test_accuracy"))
     line += fmt::format("  test accuracy {:.2f} %", 100 * record["test_accuracy"].get<double>());
