@@ -138,7 +138,9 @@ public:
 private:
   /// Bytes of a result, from the first to the last.
   struct Part {
-    int64_t all = 0, begin = 0, end = 0;
+    int64_t all = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
     int core = 0;
     auto operator<=>(const Part&) const = default;
   };

@@ -45,9 +45,11 @@ private:
     std::array<int64_t, npu::kEngineCount> busy{};
     npu::StallCycles stalls{};
     int64_t start = -1, done = 0;
-    uint64_t expanded = 0, compressed = 0;       ///< bytes of constants, as they are and in memory
-    uint64_t secondLoaded = 0, secondStored = 0; ///< bytes of the second memory
-    CauseCycles causes{}; ///< of the cycles that are its own: those of all are the program's
+    uint64_t expanded = 0;     ///< bytes of constants as they are
+    uint64_t compressed = 0;   ///< the same in memory
+    uint64_t secondLoaded = 0; ///< bytes of the second memory
+    uint64_t secondStored = 0; ///< the same
+    CauseCycles causes{};      ///< of the cycles that are its own: those of all are the program's
   };
   void advance(const npu::InstructionTime& time, uint32_t layer);
   std::string engines(const std::array<int64_t, npu::kEngineCount>& cycles) const;

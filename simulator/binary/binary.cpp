@@ -172,7 +172,8 @@ Outcome checkCores(const Insn& insn, const Configuration& configuration) {
   if (configuration.cores() == 1)
     return error("{}: '{}' has one core (cores.count = 1)", name, configuration.name);
   if (insn.op == Op::kPost) return {};
-  const int64_t core = insn.values[field::await::kCore], of = insn.values[field::await::kOf];
+  const int64_t core = insn.values[field::await::kCore];
+  const int64_t of = insn.values[field::await::kOf];
   if (core >= static_cast<int64_t>(configuration.cores()))
     return error("{}: core {}, '{}' has {}", name, core, configuration.name, configuration.cores());
   if (of >= kEngineCount || !(configuration.engines() >> of & 1))

@@ -33,7 +33,8 @@ struct Symbol {
 
 /// The instructions of one core: those from `first` on.
 struct CoreCode {
-  uint32_t first = 0, count = 0;
+  uint32_t first = 0;
+  uint32_t count = 0;
   bool operator==(const CoreCode&) const = default;
 };
 

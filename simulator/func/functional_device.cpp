@@ -31,7 +31,8 @@ public:
     if (Outcome bad = checkCores(binary, configuration_)) return bad;
     if (binary.regions.size() > kMaxRegions)
       return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
-    uint64_t bytes = 0, second = 0;
+    uint64_t bytes = 0;
+    uint64_t second = 0;
     for (const Region& region : binary.regions)
       (memoryOf(configuration_, region.kind) == MemoryId::kSecond ? second : bytes) += region.bytes;
     if (second > static_cast<uint64_t>(configuration_[key::kSecondBytes]))

@@ -6,7 +6,9 @@
 namespace candela::npu {
 namespace {
 
-constexpr auto kPlain = std::byte{0}, kMasked = std::byte{1}, kZero = std::byte{2};
+constexpr auto kPlain = std::byte{0};
+constexpr auto kMasked = std::byte{1};
+constexpr auto kZero = std::byte{2};
 
 using Bytes = std::span<const std::byte>;
 

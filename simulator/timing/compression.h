@@ -16,7 +16,8 @@ namespace candela::npu {
 /// that each names the first block that it needs; it moves whole blocks.
 class CompressedConstants {
 public:
-  static constexpr int64_t kBlock = 64, kPage = 4096; ///< bytes, expanded
+  static constexpr int64_t kBlock = 64;  ///< bytes, expanded
+  static constexpr int64_t kPage = 4096; ///< bytes, expanded
 
   CompressedConstants() = default;
   explicit CompressedConstants(std::span<const std::byte> constants);

@@ -92,10 +92,13 @@ struct Folds {
 };
 
 ComputeCost outputConvCost(const Shape& s, const DescriptorValues& d) {
-  const int64_t terms = d[win::kKernelH] * d[win::kKernelW] * d[win::kCin], stretch = stretchOf(d);
+  const int64_t terms = d[win::kKernelH] * d[win::kKernelW] * d[win::kCin];
+  const int64_t stretch = stretchOf(d);
   const int64_t reads = terms / stretch * ceilDiv(stretch, s.rows); // of a position
   const Folds folds(s, d);
-  int64_t stream = 0, words = 0, left = 0; // left: rows of sums that are still on their way out
+  int64_t stream = 0;
+  int64_t words = 0;
+  int64_t left = 0; // rows of sums that are still on their way out
   const auto fold = [&](int64_t positions, int64_t weights) {
     stream += std::max({terms, positions * reads, weights, left});
     words += positions * reads + weights;

@@ -92,7 +92,9 @@ struct CoreTime {
 struct MemoryTime {
   double bytesPerCycle = 0; ///< of all channels, at most
   uint64_t bytes = 0;       ///< that crossed the bus, in whole bursts
-  uint64_t bursts = 0, rowHits = 0, rowMisses = 0;
+  uint64_t bursts = 0;
+  uint64_t rowHits = 0;
+  uint64_t rowMisses = 0;
   int64_t busy = 0; ///< cycles of the NPU, mean over channels
 };
 

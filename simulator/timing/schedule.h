@@ -76,10 +76,11 @@ struct SharedTime {
   struct Memory {
     explicit Memory(Dram chips) : dram(std::move(chips)) {}
     Dram dram;
-    int64_t latency = 0;       ///< of a read of an open row, there and back
-    double free = 0, busy = 0; ///< when the bus is free; cycles that it was not
-    double written = 0;        ///< cycles of it that went to writes
-    bool hasRead = false;      ///< the last chunk was one that is read
+    int64_t latency = 0;  ///< of a read of an open row, there and back
+    double free = 0;      ///< when the bus is free
+    double busy = 0;      ///< cycles that it was not
+    double written = 0;   ///< cycles of it that went to writes
+    bool hasRead = false; ///< the last chunk was one that is read
     uint64_t bursts = 0;
   };
   std::vector<Insn> code; ///< of all cores

@@ -16,7 +16,8 @@ constexpr double kHandingCycles = 300;
 /// Whether no byte is of both views, as far as that shows: runs that lie in other parts of one
 /// period, such as other channels of the same pixels.
 bool areApart(const DeviceView& a, const DeviceView& b) {
-  const Access first = a.access(false), second = b.access(false);
+  const Access first = a.access(false);
+  const Access second = b.access(false);
   if (first.end <= second.begin || second.end <= first.begin) return true;
   int64_t period = 0, runs[2] = {a.bytes, b.bytes};
   const DeviceView* const views[2] = {&a, &b};
@@ -164,7 +165,8 @@ private:
   double cyclesOf(const cdl::Op& op) const {
     const DeviceView y = image_.output(op);
     const auto elements = static_cast<double>(y.elements());
-    const double rows = configuration_.rows(), columns = configuration_.columns();
+    const double rows = configuration_.rows();
+    const double columns = configuration_.columns();
     // places by channels of the result, summed over so many terms
     const auto products = [&](double terms, double channels) {
       const double places = elements / std::max(1.0, channels);
@@ -194,7 +196,8 @@ private:
     std::vector<uint32_t> instrs; ///< its own
     std::vector<uint32_t> copies; ///< that it needs, each once
     std::vector<uint32_t> reads;  ///< instructions of other units
-    double computing = 0, storing = 0;
+    double computing = 0;
+    double storing = 0;
     double end = 0;
     uint32_t core = 0;
   };
@@ -238,7 +241,8 @@ private:
   /// When a unit would end on a core that has done what it has by `free`.
   double endOn(const Unit& unit, const std::vector<uint32_t>& producers, uint32_t core,
                double free) const {
-    double ready = free, loading = 0;
+    double ready = free;
+    double loading = 0;
     for (const uint32_t p : producers)
       ready = std::max(ready, units_[p].end + (units_[p].core == core ? 0 : kHandingCycles));
     for (const uint32_t writer : unit.reads) {

@@ -77,7 +77,8 @@ private:
   };
   /// An instruction, by its place among those of its slot, counted from 1; 0: none.
   struct Place {
-    uint32_t slot = 0, place = 0;
+    uint32_t slot = 0;
+    uint32_t place = 0;
   };
   /// A range with whom to wait for before it is used again.
   struct Use {

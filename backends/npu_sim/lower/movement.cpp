@@ -247,7 +247,8 @@ int64_t LoweringState::room(int64_t bytes) {
     throw Refusal{CDL_REASON_MEMORY,
                   cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
   if (own().next + bytes > recordsBytes) own().next = 0;
-  const int64_t begin = recordsAt + own().next, end = begin + bytes;
+  const int64_t begin = recordsAt + own().next;
+  const int64_t end = begin + bytes;
   own().next += (bytes + 15) / 16 * 16;
   std::erase_if(own().held, [&](const Held& each) { return each.begin < end && begin < each.end; });
   own().held.push_back({begin, end, {}});

@@ -100,7 +100,8 @@ private:
   int64_t wantedPositions() const { return 8 * static_cast<int64_t>(l_.configuration.rows()); }
 
   Cut chooseCut() const {
-    const int64_t width = l_.configuration.columns(), half = mostRows();
+    const int64_t width = l_.configuration.columns();
+    const int64_t half = mostRows();
     // Blocks of channels share the activations that a pass streams; a pass should be longer than
     // the weights that load behind it.
     const int64_t passes = std::min(p_.images * p_.sumHeight * p_.sumWidth, wantedPositions());

@@ -3,7 +3,9 @@
 #include "core/compiler/graph/graph.h"
 
 /// Formulas over Graph ops, in which the rules are written. What cannot be built is thrown as a
-/// Failure, which differentiate() turns back into a Status.
+/// Failure, which differentiate() turns back into a Status. import/term.h has the same notation
+/// over import's Builder, which folds constants and names nodes after operators of a model; here
+/// nodes are added to a Graph as they are.
 namespace candela::differentiate {
 
 using graph::Attrs, graph::Node, graph::OpKind, graph::Value;

@@ -6,7 +6,8 @@
 namespace candela::train {
 namespace {
 
-constexpr double kEmbeddingSpread = 0.05, kSlope = 0.25;
+constexpr double kEmbeddingSpread = 0.05;
+constexpr double kSlope = 0.25;
 
 /// What every element is; nullopt where they are drawn.
 std::optional<double> fixedValue(Role role) {

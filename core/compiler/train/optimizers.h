@@ -16,8 +16,9 @@ std::optional<Optimizer> parseOptimizer(std::string_view name);
 
 struct OptimizerSettings {
   Optimizer kind = Optimizer::adam;
-  double momentum = 0.9;             ///< of `momentum`
-  double beta1 = 0.9, beta2 = 0.999; ///< of the Adams
+  double momentum = 0.9; ///< of `momentum`
+  double beta1 = 0.9;    ///< of the Adams: how much of the mean stays
+  double beta2 = 0.999;  ///< of the Adams: how much of the mean square stays
   double epsilon = 1e-8;
   double weightDecay = 0; ///< adamw: of the parameter itself, apart from its gradient
 };

@@ -76,7 +76,8 @@ int64_t flagOf(const LayerNode& node, const std::string& name) {
 /// How many terms a sum by these weights has.
 int64_t fanInOf(const LayerNode& node, size_t operand, const Shape& dims) {
   if (dims.size() < 2) return std::max<int64_t>(1, product(dims, 0));
-  const int64_t rows = dims[dims.size() - 2], columns = dims.back();
+  const int64_t rows = dims[dims.size() - 2];
+  const int64_t columns = dims.back();
   if (node.opType == "Conv") return product(dims, 1);
   if (node.opType == "ConvTranspose") return dims[0] * product(dims, 2);
   if (node.opType == "MatMul") return operand == 1 ? rows : columns;

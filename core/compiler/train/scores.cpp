@@ -30,7 +30,8 @@ int64_t sizeBefore(const Shape& dims, size_t axis) {
 std::optional<int64_t> axisBefore(const Node& node, int64_t axis) {
   if (node.kind == OpKind::Cast) return axis;
   if (node.kind == OpKind::Transpose) return node.intsAttr("perm").at(static_cast<size_t>(axis));
-  const Shape to = node.result()->type.shape(), from = node.operand(0)->type.shape();
+  const Shape to = node.result()->type.shape();
+  const Shape from = node.operand(0)->type.shape();
   const auto wanted = static_cast<size_t>(axis);
   for (size_t d = 0; d < from.size(); ++d)
     if (from[d] == to[wanted] && sizeBefore(from, d) == sizeBefore(to, wanted))

@@ -199,7 +199,8 @@ protected:
 TEST_F(Instructions, ConvolutionAndDepthwise) {
   for (int round = 0; round < 2000; ++round) {
     next = 0;
-    const int64_t rows = side(64), columns = side(32);
+    const int64_t rows = side(64);
+    const int64_t columns = side(32);
     const bool int16 = draw(0, 1);
     const Configuration c = configurationOf(rows, columns, int16);
     const bool depthwise = round % 3 == 0;

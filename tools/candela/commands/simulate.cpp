@@ -218,7 +218,8 @@ Json compressionOf(const Measured& m, const npu::Configuration& npu, Json& layer
   for (Json& layer : layers)
     if (const uint64_t before = count(layer, "expanded_bytes"))
       layer["compression_ratio"] = ratio(before, count(layer, "compressed_bytes"));
-  const uint64_t before = m.sum("expanded_bytes"), after = m.sum("compressed_bytes");
+  const uint64_t before = m.sum("expanded_bytes");
+  const uint64_t after = m.sum("compressed_bytes");
   const std::string scheme = npu.valueText(npu::key::kWeightsCompression);
   return {
       {"scheme", scheme},

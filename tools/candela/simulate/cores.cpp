@@ -9,7 +9,9 @@ namespace candela::tool {
 namespace {
 
 /// From which share of the time on the memory is called busy, and cores unequal.
-constexpr double kBusy = 0.75, kUnequal = 0.9, kWaits = 0.1;
+constexpr double kBusy = 0.75;
+constexpr double kUnequal = 0.9;
+constexpr double kWaits = 0.1;
 /// From which share of all cycles on it is told what they went to.
 constexpr double kHangs = 0.08;
 
@@ -64,7 +66,10 @@ std::string splitOf(const Json& parts, int64_t images) {
   if (parts.value("interleaved", false)) return "channels";
   std::map<std::pair<int64_t, int64_t>, int64_t> coreOf; // by bytes of all, and image
   for (const Json& range : parts["ranges"]) {
-    const int64_t core = range[0], begin = range[1], end = range[2], all = range[3];
+    const int64_t core = range[0];
+    const int64_t begin = range[1];
+    const int64_t end = range[2];
+    const int64_t all = range[3];
     const int64_t bytes = std::max<int64_t>(1, all / images);
     for (int64_t image = begin / bytes; image * bytes < end; ++image)
       if (const auto [at, isNew] = coreOf.try_emplace({all, image}, core);

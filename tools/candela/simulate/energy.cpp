@@ -53,7 +53,8 @@ const char* actionOf(const std::string& type) {
 /// What memories do: bytes by action, DRAM's bus and SRAM's cells in time.
 struct MemoryUse {
   std::map<std::string, double> bytes;
-  double busBytes = 0, kibibytes = 0;
+  double busBytes = 0;
+  double kibibytes = 0;
 
   void add(const npu::Configuration& npu, int type, int width, int size, double moved) {
     // Of a size that nobody gave only so much of an SRAM leaks: 4 GiB of it are no memory.

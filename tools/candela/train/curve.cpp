@@ -7,7 +7,10 @@
 namespace candela::tool {
 namespace {
 
-constexpr double kWidth = 640, kHeight = 220, kLeft = 60, kBottom = 24;
+constexpr double kWidth = 640;
+constexpr double kHeight = 220;
+constexpr double kLeft = 60;
+constexpr double kBottom = 24;
 
 struct Line {
   std::string key, name, color;
@@ -21,7 +24,8 @@ std::vector<double> valuesOf(const Json& epochs, const std::string& key) {
 }
 
 struct Range {
-  double lo = HUGE_VAL, hi = -HUGE_VAL;
+  double lo = HUGE_VAL;
+  double hi = -HUGE_VAL;
 };
 
 std::string polyline(const std::vector<double>& values, const Range& range, const Line& line) {

@@ -61,9 +61,11 @@ Tensor rowsOf(const Tensor& all, const std::vector<int64_t>& rows) {
 
 /// One sample moved by so many rows and columns.
 void shift(Tensor& images, int64_t image, int64_t down, int64_t right) {
-  const int64_t height = images.dims[images.dims.size() - 2], width = images.dims.back();
+  const int64_t height = images.dims[images.dims.size() - 2];
+  const int64_t width = images.dims.back();
   const uint64_t each = elemBytes(images.elem, 1);
-  const int64_t count = images.count() / images.dims[0], planes = count / (height * width);
+  const int64_t count = images.count() / images.dims[0];
+  const int64_t planes = count / (height * width);
   std::byte* to = images.bytes.mutableData() + static_cast<uint64_t>(image * count) * each;
   const std::vector<std::byte> from(to, to + static_cast<uint64_t>(count) * each);
   std::memset(to, 0, from.size());
@@ -217,7 +219,8 @@ std::map<std::string, Tensor> TrainingData::shiftedBatch(const std::vector<int64
   std::map<std::string, Tensor> made = batch(samples);
   for (auto& [name, images] : made) {
     if (most == 0 || images.dims.size() < 3 || isPacked(images.elem)) continue;
-    const int64_t height = images.dims[images.dims.size() - 2], width = images.dims.back();
+    const int64_t height = images.dims[images.dims.size() - 2];
+    const int64_t width = images.dims.back();
     const auto drawn = [&](uint64_t bits, int64_t extent) {
       const int64_t reach = std::min(most, extent - 1);
       return static_cast<int64_t>(bits % static_cast<uint64_t>(2 * reach + 1)) - reach;

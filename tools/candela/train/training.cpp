@@ -56,7 +56,8 @@ int64_t rightOnes(const Tensor& scores, const Tensor& labels, int64_t images) {
 /// Of one output against what it should be: the sum of its losses over `rows` samples, each weighed
 /// as in a mean over a batch.
 double lossOf(train::Loss loss, const Tensor& scores, const Tensor& labels, int64_t rows) {
-  const int64_t images = std::max<int64_t>(1, scores.dims[0]), each = scores.count() / images;
+  const int64_t images = std::max<int64_t>(1, scores.dims[0]);
+  const int64_t each = scores.count() / images;
   const float* at = scores.as<float>();
   double sum = 0;
   if (loss == train::Loss::meanSquares) {
@@ -66,10 +67,12 @@ double lossOf(train::Loss loss, const Tensor& scores, const Tensor& labels, int6
     }
     return sum;
   }
-  const int64_t classes = scores.dims[1], places = each / classes;
+  const int64_t classes = scores.dims[1];
+  const int64_t places = each / classes;
   for (int64_t i = 0; i < rows * places; ++i) {
     const float* line = at + i / places * each + i % places;
-    double most = -HUGE_VAL, all = 0;
+    double most = -HUGE_VAL;
+    double all = 0;
     for (int64_t c = 0; c < classes; ++c) most = std::max(most, double(line[c * places]));
     for (int64_t c = 0; c < classes; ++c) all += std::exp(double(line[c * places]) - most);
     const int32_t label = labels.as<int32_t>()[i];
@@ -169,7 +172,8 @@ Training::Training(const TrainArguments& arguments, Console& console)
 }
 
 void Training::tellParameters() const {
-  int64_t tensors = 0, values = 0;
+  int64_t tensors = 0;
+  int64_t values = 0;
   for (const train::Parameter& parameter : parameters_) {
     if (!train::isTrained(parameter.role) ||
         std::ranges::count(trainer_->step().unreached, parameter.name))
@@ -317,7 +321,8 @@ void Training::failAtNumber(const std::string& what, int64_t step) const {
 /// The last batch is filled up by samples that do not count.
 void Training::judge(Json& record) {
   double loss = 0;
-  int64_t right = 0, labels = 0;
+  int64_t right = 0;
+  int64_t labels = 0;
   for (int64_t first = 0; first < testData_->count(); first += a_.batch) {
     const int64_t rows = std::min(a_.batch, testData_->count() - first);
     std::vector<int64_t> samples(static_cast<size_t>(a_.batch));

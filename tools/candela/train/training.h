@@ -11,10 +11,19 @@ namespace candela::tool {
 struct TrainArguments {
   std::string path, output, labels, testLabels, lossOutput, checkpoint, html;
   std::vector<std::string> data, testData, scales, freeze, options;
-  std::string loss = "cross_entropy", optimizer = "adam", schedule = "constant";
+  std::string loss = "cross_entropy";
+  std::string optimizer = "adam";
+  std::string schedule = "constant";
   std::string backends = "soft";
-  double learningRate = 1e-3, momentum = 0.9, weightDecay = 0, clipNorm = 0, stepFactor = 0.1;
-  int64_t epochs = 10, batch = 32, stepEvery = 0, shift = 0;
+  double learningRate = 1e-3;
+  double momentum = 0.9;
+  double weightDecay = 0;
+  double clipNorm = 0;
+  double stepFactor = 0.1;
+  int64_t epochs = 10;
+  int64_t batch = 32;
+  int64_t stepEvery = 0;
+  int64_t shift = 0;
   uint64_t seed = 0;
   std::optional<uint64_t> initSeed;
   bool resumes = false;
@@ -57,10 +66,14 @@ private:
   std::optional<train::Evaluator> evaluator_;
   train::StepSettings step_;
   Schedule schedule_;
-  int64_t stepsEach_ = 0, firstEpoch_ = 0;
+  int64_t stepsEach_ = 0;
+  int64_t firstEpoch_ = 0;
   double lossSum_ = 0;
-  int64_t right_ = 0, judged_ = 0; ///< of the epoch's labels
-  Json history_ = Json::array(), losses_ = Json::array(), report_;
+  int64_t right_ = 0;  ///< of the labels of the epoch
+  int64_t judged_ = 0; ///< labels of the epoch
+  Json history_ = Json::array();
+  Json losses_ = Json::array();
+  Json report_;
 };
 
 /// A page with the curves of loss and accuracy.

@@ -31,7 +31,8 @@ void giveProduct(const Step& step, const Term& a, const Term& b, const Term& dy)
 
 /// A factor of rank 1 is a row on the left, a column on the right.
 void matmulRule(const Step& step) {
-  Term a = step.x(0), b = step.x(1);
+  Term a = step.x(0);
+  Term b = step.x(1);
   Shape dims = step.y().shape();
   if (b.rank() == 1) {
     b = b.reshape({b.dim(0), 1});
@@ -53,7 +54,9 @@ void batchMatmulRule(const Step& step) {
 }
 
 void gemmRule(const Step& step) {
-  const Term a = step.x(0), b = step.x(1), dy = step.dy();
+  const Term a = step.x(0);
+  const Term b = step.x(1);
+  const Term dy = step.dy();
   const double alpha = step.node.floatAttr("alpha");
   const bool isATransposed = step.node.intAttr("transA"),
              isBTransposed = step.node.intAttr("transB");
@@ -71,7 +74,10 @@ void gemmRule(const Step& step) {
 
 /// softmax(q . k' * scale + mask) . v, whose weights are computed again.
 void attentionRule(const Step& step) {
-  const Term q = step.x(0), k = step.x(1), v = step.x(2), dy = step.dy();
+  const Term q = step.x(0);
+  const Term k = step.x(1);
+  const Term v = step.x(2);
+  const Term dy = step.dy();
   const double scale = step.node.floatAttr("scale");
   Term scores = matmul(q, k.transposed()) * scale;
   if (step.hasOperand(3)) scores = scores + step.x(3);

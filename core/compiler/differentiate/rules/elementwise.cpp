@@ -78,7 +78,8 @@ void negRule(const Step& step) {
 /// 0 at 0, as of relu.
 void absRule(const Step& step) {
   step.give(0, [&] {
-    const Term x = step.x(0), dy = step.dy();
+    const Term x = step.x(0);
+    const Term dy = step.dy();
     return select(less(x, 0), -dy, where(less(0, x), dy));
   });
 }
@@ -119,7 +120,8 @@ void erfRule(const Step& step) {
 
 /// Where b is 0 the power is 1 for every a; where a is 0 no b above 0 changes it.
 void powRule(const Step& step) {
-  const Term a = step.x(0), b = step.x(1);
+  const Term a = step.x(0);
+  const Term b = step.x(1);
   step.give(0, [&] {
     const Term flat = equal(b, 0);
     const Term lower = pow(a, select(flat, b.number(1), b - 1));
@@ -147,7 +149,8 @@ void reluRule(const Step& step) {
 
 /// min(max(x, lo), hi); what is equal to a limit belongs to the limit, as 0 does of relu.
 void clipRule(const Step& step) {
-  const Term x = step.x(0), dy = step.dy();
+  const Term x = step.x(0);
+  const Term dy = step.dy();
   std::optional<Term> above, below; // the place is above lo; what remains is below hi
   if (step.hasOperand(1)) above = less(step.x(1), x);
   if (step.hasOperand(2)) below = less(step.hasOperand(1) ? maximum(x, step.x(1)) : x, step.x(2));
@@ -223,7 +226,8 @@ void atanhRule(const Step& step) {
 /// (x - zero) * scale, whose x is stored.
 void dequantizeRule(const Step& step) {
   step.give(1, [&] {
-    const Term scale = step.x(1), ones = full(step.writer(), 1, scale.shape(), scale.elem());
+    const Term scale = step.x(1);
+    const Term ones = full(step.writer(), 1, scale.shape(), scale.elem());
     std::vector<Term> operands{step.x(0), ones};
     if (step.hasOperand(2)) operands.push_back(step.x(2));
     const Term counts = step.dy() * make(OpKind::Dequantize, operands, step.node.attrs);

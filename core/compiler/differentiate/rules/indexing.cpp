@@ -38,14 +38,20 @@ Term stayed(const Term& index, int64_t extent) {
 }
 
 void putSetRule(const Step& step) {
-  const Term x = step.x(0), index = step.x(1), dy = step.dy();
+  const Term x = step.x(0);
+  const Term index = step.x(1);
+  const Term dy = step.dy();
   step.give(0, [&] { return put(dy, index, zerosLike(step.x(2)), "set"); });
   step.give(2, [&] { return where(stayed(index, x.dim(1)), taken(dy, index)); });
 }
 
 void putExtremeRule(const Step& step) {
-  const Term x = step.x(0), index = step.x(1), updates = step.x(2), y = step.y();
-  const Term isX = equal(x, y), isUpdate = equal(updates, taken(y, index));
+  const Term x = step.x(0);
+  const Term index = step.x(1);
+  const Term updates = step.x(2);
+  const Term y = step.y();
+  const Term isX = equal(x, y);
+  const Term isUpdate = equal(updates, taken(y, index));
   const Term equals = putAdd(indicator(isX, x.elem()), index, indicator(isUpdate, x.elem()));
   const Term each = step.dy() / maximum(equals, 1);
   step.give(0, [&] { return where(isX, each); });
@@ -61,7 +67,10 @@ bool areDistinct(const Value& index) {
 }
 
 void putMulRule(const Step& step) {
-  const Term x = step.x(0), index = step.x(1), updates = step.x(2), dy = step.dy();
+  const Term x = step.x(0);
+  const Term index = step.x(1);
+  const Term updates = step.x(2);
+  const Term dy = step.dy();
   step.give(0, [&] {
     const Term ones = full(step.writer(), 1, x.shape(), x.elem());
     return dy * put(ones, index, updates, "mul");
@@ -77,7 +86,8 @@ void putMulRule(const Step& step) {
 
 void gatherRule(const Step& step) {
   step.give(0, [&] {
-    const Term x = step.x(0), dy = step.dy();
+    const Term x = step.x(0);
+    const Term dy = step.dy();
     const Shape shape = x.shape();
     const std::span<const int64_t> dims(shape);
     const int axis = graph::wrapAxis(step.node.intAttr("axis"), static_cast<int>(x.rank()));
@@ -94,7 +104,8 @@ void gatherRule(const Step& step) {
 
 void takeRule(const Step& step) {
   step.give(0, [&] {
-    const Term x = step.x(0), index = step.x(1);
+    const Term x = step.x(0);
+    const Term index = step.x(1);
     if (step.y().count() == 0) return zerosLike(x);
     const bool isClamped = step.node.stringAttr("mode") == "clamp";
     return putAdd(zerosLike(x), isClamped ? clamped(index, x.dim(1)) : index, step.dy());
@@ -113,7 +124,8 @@ void putRule(const Step& step) {
 
 void sortRule(const Step& step) {
   step.give(0, [&] {
-    const Term x = step.x(0), dy = step.dy();
+    const Term x = step.x(0);
+    const Term dy = step.dy();
     if (dy.count() == 0) return zerosLike(x);
     const Shape shape = x.shape();
     const std::span<const int64_t> dims(shape);

@@ -13,7 +13,8 @@ using graph::LoopForm;
 /// Which operands, of a body as of the node, are what.
 struct Ports {
   LoopForm form;
-  size_t captured = 0, results = 0; ///< results: that are scanned
+  size_t captured = 0;
+  size_t results = 0; ///< that are scanned
 
   explicit Ports(const Node& node)
       : form(graph::loopForm(node)), captured(node.operands().size() - form.carried - form.scanned),

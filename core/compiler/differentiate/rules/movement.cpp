@@ -28,7 +28,8 @@ int64_t placeOf(int64_t at, int64_t extent, const std::string& mode) {
 
 Term unrepeated(const Term& dy, const Step& step) {
   const std::string mode = step.node.stringAttr("mode");
-  const std::vector<int64_t> lo = step.node.intsAttr("lo"), hi = step.node.intsAttr("hi");
+  const std::vector<int64_t> lo = step.node.intsAttr("lo");
+  const std::vector<int64_t> hi = step.node.intsAttr("hi");
   const Shape extents = step.x(0).shape();
   Term back = dy;
   for (size_t d = 0; d < extents.size(); ++d) {
@@ -49,10 +50,12 @@ std::vector<int64_t> negated(std::vector<int64_t> values) {
 /// Whether two operands of a place share an element.
 bool overlap(const Step& step, size_t a, size_t b, const std::vector<int64_t>& offsets,
              const std::vector<int64_t>& steps) {
-  const Shape first = step.x(a).shape(), second = step.x(b).shape();
+  const Shape first = step.x(a).shape();
+  const Shape second = step.x(b).shape();
   const size_t rank = first.size();
   for (size_t d = 0; d < rank; ++d) {
-    const int64_t from = offsets[a * rank + d], to = offsets[b * rank + d];
+    const int64_t from = offsets[a * rank + d];
+    const int64_t to = offsets[b * rank + d];
     if ((from - to) % steps[d] != 0) return false;
     const bool isApart = from + (first[d] - 1) * steps[d] < to ||
                          to + (second[d] - 1) * steps[d] < from || first[d] == 0 || second[d] == 0;
@@ -97,7 +100,8 @@ void concatRule(const Step& step) {
 void sliceRule(const Step& step) {
   step.give(0, [&] {
     const Term x = step.x(0);
-    std::vector<int64_t> starts = step.node.intsAttr("starts"), steps = step.node.intsAttr("steps");
+    std::vector<int64_t> starts = step.node.intsAttr("starts");
+    std::vector<int64_t> steps = step.node.intsAttr("steps");
     const Shape counts = step.y().shape();
     if (step.y().count() == 0) return zerosLike(x);
     Term dy = step.dy();
@@ -123,7 +127,8 @@ void padRule(const Step& step) {
   if (step.y().count() == 0) return;
   if (step.node.stringAttr("mode") != "constant")
     return step.give(0, [&] { return unrepeated(step.dy(), step); });
-  const std::vector<int64_t> lo = step.node.intsAttr("lo"), hi = step.node.intsAttr("hi");
+  const std::vector<int64_t> lo = step.node.intsAttr("lo");
+  const std::vector<int64_t> hi = step.node.intsAttr("hi");
   step.give(0, [&] { return step.dy().pad(negated(lo), negated(hi)); });
   step.give(1, [&] {
     const Term x = step.x(0);
@@ -135,7 +140,8 @@ void padRule(const Step& step) {
 /// The lowered form of any movement of one tensor: the places that strides walk.
 void affineRule(const Step& step) {
   step.give(0, [&] {
-    const Term x = step.x(0), dy = step.dy();
+    const Term x = step.x(0);
+    const Term dy = step.dy();
     const Shape dims = step.node.intsAttr("dims");
     const std::vector<int64_t> strides = step.node.intsAttr("strides");
     std::vector<int64_t> places{step.node.intAttr("offset")};
@@ -151,7 +157,8 @@ void affineRule(const Step& step) {
 
 void placeRule(const Step& step) {
   const Shape dims = step.node.intsAttr("dims");
-  const size_t rank = dims.size(), count = step.node.operands().size();
+  const size_t rank = dims.size();
+  const size_t count = step.node.operands().size();
   const std::vector<int64_t> offsets = step.node.intsAttr("offsets"),
                              steps = step.node.intsAttr("steps", rank, 1);
   for (size_t i = 0; i < count; ++i)

@@ -30,7 +30,8 @@ Normalized normalized(const Term& x, const std::vector<int64_t>& axes, double ep
 
 /// LayerNorm and RMSNorm: `axis` and what is behind it is a row.
 void rowNormRule(const Step& step, bool isCentred) {
-  const Term x = step.x(0), dy = step.dy();
+  const Term x = step.x(0);
+  const Term dy = step.dy();
   const int64_t axis = graph::wrapAxis(step.node.intAttr("axis"), static_cast<int>(x.rank()));
   const Normalized norm =
       normalized(x, range(axis, x.rank()), step.node.floatAttr("epsilon"), isCentred);
@@ -63,8 +64,10 @@ void giveChannels(const Step& step, size_t i, const std::function<Term()>& make)
 
 /// With given mean and variance.
 void inferenceNormRule(const Step& step) {
-  const Term x = step.x(0), dy = step.dy();
-  const Term scale = ofChannels(step.x(1), x), mean = ofChannels(step.x(3), x);
+  const Term x = step.x(0);
+  const Term dy = step.dy();
+  const Term scale = ofChannels(step.x(1), x);
+  const Term mean = ofChannels(step.x(3), x);
   const Term inverse = reciprocal(sqrt(ofChannels(step.x(4), x) + step.node.floatAttr("epsilon")));
   step.give(0, [&] { return dy * (scale * inverse); });
   giveChannels(step, 1, [&] { return dy * ((x - mean) * inverse); });
@@ -94,7 +97,8 @@ std::optional<Term> fromRunning(const Step& step, const Term& x) {
 
 /// With the batch's own mean and variance.
 void trainingNormRule(const Step& step) {
-  const Term x = step.x(0), dy = step.dy();
+  const Term x = step.x(0);
+  const Term dy = step.dy();
   const Normalized norm = normalized(x, besideChannels(x), step.node.floatAttr("epsilon"), true);
   step.give(0, [&] {
     const Term direct = norm.back(dy * ofChannels(step.x(1), x));
@@ -117,7 +121,8 @@ void batchNormRule(const Step& step) {
 
 void softmaxRule(const Step& step) {
   step.give(0, [&] {
-    const Term y = step.y(), dy = step.dy();
+    const Term y = step.y();
+    const Term dy = step.dy();
     return y * (dy - sum(dy * y, {step.node.intAttr("axis")}));
   });
 }

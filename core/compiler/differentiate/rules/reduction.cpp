@@ -26,7 +26,8 @@ void giveSum(const Step& step, const std::vector<int64_t>& axes) {
 /// Equals share.
 void giveExtreme(const Step& step, const std::vector<int64_t>& axes) {
   step.give(0, [&] {
-    const Term x = step.x(0), isIt = equal(x, kept(step.y(), x, axes));
+    const Term x = step.x(0);
+    const Term isIt = equal(x, kept(step.y(), x, axes));
     const Term each =
         kept(step.dy(), x, axes) / reduce(OpKind::ReduceSum, indicator(isIt, x.elem()), axes);
     return where(isIt, each);
@@ -36,7 +37,9 @@ void giveExtreme(const Step& step, const std::vector<int64_t>& axes) {
 /// Along dim 1 of [outer, count]: the elements `by` places before (or behind, where it is below 0),
 /// and 1 where there is none.
 Term shifted(const Term& x, int64_t by) {
-  const int64_t outer = x.dim(0), distance = std::abs(by), left = x.dim(1) - distance;
+  const int64_t outer = x.dim(0);
+  const int64_t distance = std::abs(by);
+  const int64_t left = x.dim(1) - distance;
   const Term ones = full(x.writer(), 1, {outer, distance}, x.elem());
   const Term rest = x.slice(1, by > 0 ? 0 : distance, left);
   const std::vector<Term> pieces = by > 0 ? std::vector{ones, rest} : std::vector{rest, ones};
@@ -54,7 +57,8 @@ Term productBeside(const Term& x, int64_t sign) {
 
 void giveProduct(const Step& step, const std::vector<int64_t>& axes) {
   step.give(0, [&] {
-    const Term x = step.x(0), dy = kept(step.dy(), x, axes).expand(x.shape());
+    const Term x = step.x(0);
+    const Term dy = kept(step.dy(), x, axes).expand(x.shape());
     const int64_t count = countOf(x, axes);
     if (count <= 1 || x.count() == 0) return dy;
     std::vector<int64_t> order = range(0, x.rank());
@@ -63,7 +67,8 @@ void giveProduct(const Step& step, const std::vector<int64_t>& axes) {
         return graph::wrapAxis(axis, static_cast<int>(x.rank())) == d;
       });
     });
-    const Term sorted = x.transpose(order), rows = sorted.reshape({x.count() / count, count});
+    const Term sorted = x.transpose(order);
+    const Term rows = sorted.reshape({x.count() / count, count});
     const Term others = productBeside(rows, 1) * productBeside(rows, -1);
     std::vector<int64_t> back(order.size());
     for (size_t d = 0; d < order.size(); ++d)

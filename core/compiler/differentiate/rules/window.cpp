@@ -62,7 +62,8 @@ Term backToImages(const Term& dy, const Term& w, const Window& window, int64_t g
 
 /// [n, group * c, spatial..] as [c, group * n, spatial..].
 Term channelsFirst(const Term& x, int64_t group) {
-  const int64_t images = x.dim(0), channels = x.dim(1) / group;
+  const int64_t images = x.dim(0);
+  const int64_t channels = x.dim(1) / group;
   Shape apart{images, group, channels}, joint{channels, group * images};
   std::vector<int64_t> perm{2, 1, 0};
   for (const int64_t extent : spatialOf(x)) {
@@ -82,7 +83,8 @@ Term swapFirst(const Term& x) {
 /// What comes back to the weights [o, c, kernel..]: dw[o,c,k] = sum of x[n,c,p*s+k*d-pad] *
 /// dy[n,o,p] over n and p, a convolution over x whose kernel is dy, strides and dilations swapped.
 Term backToWeights(const Term& x, const Term& dy, const Window& window, int64_t group) {
-  const Shape extents = spatialOf(x), out = spatialOf(dy);
+  const Shape extents = spatialOf(x);
+  const Shape out = spatialOf(dy);
   Shape end;
   for (size_t d = 0; d < extents.size(); ++d)
     end.push_back(window.span(static_cast<int>(d)) + (out[d] - 1) * window.strides[d] - extents[d] -
@@ -108,9 +110,11 @@ Shape kernelOf(const Term& w) { return spatialOf(w); }
 /// How many elements each window's mean is over, place by place: those in x, or in x with its
 /// border.
 Term windowCounts(const Step& step, const Window& window) {
-  const Term x = step.x(0), y = step.y();
+  const Term x = step.x(0);
+  const Term y = step.y();
   const bool countsBorder = step.node.intAttr("count_include_pad");
-  const Shape extents = spatialOf(x), out = spatialOf(y);
+  const Shape extents = spatialOf(x);
+  const Shape out = spatialOf(y);
   std::vector<double> counts{1};
   for (size_t d = 0; d < out.size(); ++d) {
     const int64_t lo = countsBorder ? -window.padsBegin[d] : 0;
@@ -137,7 +141,8 @@ Window poolOf(const Node& node) { return graph::windowOf(node, node.intsAttr("ke
 } // namespace
 
 void convRule(const Step& step) {
-  const Term x = step.x(0), w = step.x(1);
+  const Term x = step.x(0);
+  const Term w = step.x(1);
   const Window window = graph::windowOf(step.node, kernelOf(w));
   const int64_t group = step.node.intAttr("group");
   giveBias(step);
@@ -148,7 +153,8 @@ void convRule(const Step& step) {
 
 /// y leaves out what the pads say, or has more around, where they are below 0.
 void convTransposeRule(const Step& step) {
-  const Term x = step.x(0), w = step.x(1);
+  const Term x = step.x(0);
+  const Term w = step.x(1);
   const size_t spatial = kernelOf(w).size();
   Window window;
   window.kernel = kernelOf(w);
@@ -175,7 +181,8 @@ void convTransposeRule(const Step& step) {
 void maxPoolRule(const Step& step) {
   if (step.x(0).count() == 0) return;
   step.give(0, [&] {
-    const Term x = step.x(0), dy = step.dy();
+    const Term x = step.x(0);
+    const Term dy = step.dy();
     Attrs attrs = step.node.attrs;
     attrs["storage_order"] = int64_t{0};
     const bool isByRows = step.node.intAttr("storage_order") == 0;
@@ -200,7 +207,8 @@ void averagePoolRule(const Step& step) {
     const Window window = poolOf(step.node);
     if (step.y().count() == 0 || x.count() == 0) return zerosLike(x);
     const Term each = step.dy() / windowCounts(step, window);
-    Shape planes = each.shape(), kernel = window.kernel;
+    Shape planes = each.shape();
+    Shape kernel = window.kernel;
     planes[0] *= planes[1];
     planes[1] = 1;
     kernel.insert(kernel.begin(), 2, 1);

@@ -129,7 +129,8 @@ std::vector<std::string> namesAttr(NodeContext& context, const std::string& name
 /// Of the sum of y, whose value stands behind the node's own inputs (gradient_targets.h), with
 /// respect to the first of these.
 Status importGradient(NodeContext& context) {
-  const std::vector<std::string> xs = namesAttr(context, "xs"), zs = namesAttr(context, "zs");
+  const std::vector<std::string> xs = namesAttr(context, "xs");
+  const std::vector<std::string> zs = namesAttr(context, "zs");
   std::vector<std::string> named = xs;
   named.insert(named.end(), zs.begin(), zs.end());
   const std::string y = attrOf<std::string>(context, "y", "");

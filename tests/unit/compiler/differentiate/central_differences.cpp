@@ -15,7 +15,8 @@ using conformance::random::Random;
 
 constexpr double kStep = 0x1p-15;
 constexpr double kRoundings = 256;
-constexpr int kDirections = 2, kElements = 4;
+constexpr int kDirections = 2;
+constexpr int kElements = 4;
 
 bool isF64(const Tensor& tensor) { return tensor.elem == Elem::f64_; }
 
@@ -55,7 +56,8 @@ public:
   bool isOneNumber() const { return isOneNumber_; }
 
   struct Sum {
-    double value = 0, magnitude = 0;
+    double value = 0;
+    double magnitude = 0;
     std::vector<double> terms;
 
     void add(double term) {

@@ -122,7 +122,8 @@ class GradientOf : public ::testing::TestWithParam<OpKind> {};
 TEST_P(GradientOf, AgreesWithCentralDifferences) {
   const graph::OpInfo& info = graph::opInfo(GetParam());
   Comparison comparison;
-  int done = 0, refused = 0;
+  int done = 0;
+  int refused = 0;
   for (uint64_t seed = 1; done < shapesEach(); ++seed) {
     SCOPED_TRACE(fmt::format("{}, seed {}", info.name, seed));
     ASSERT_LT(seed, 4000u) << "only " << done << " samples";

@@ -42,7 +42,8 @@ TEST(Adagrad, MovesSeveralTensors) {
                            .run();
   ASSERT_TRUE(results) << messageOf(results);
   const auto moved = [](const Moved& m) {
-    const double g = 0.001 * m.x + m.g, h = m.h + g * g;
+    const double g = 0.001 * m.x + m.g;
+    const double h = m.h + g * g;
     return std::pair(m.x - kRate / (1 + 3 * 0.1) * g / (std::sqrt(h) + 1e-5), h);
   };
   const auto [x, h] = moved(kOne);
@@ -89,7 +90,8 @@ Op momentum(const char* mode, int64_t steps) {
 
 TEST(Momentum, IsStandardOrNesterovs) {
   for (const int64_t steps : {0, 1}) {
-    const double g = 0.001 * kOne.x + kOne.g, v = 0.95 * kOne.v + (steps > 0 ? 0.5 : 1.0) * g;
+    const double g = 0.001 * kOne.x + kOne.g;
+    const double v = 0.95 * kOne.v + (steps > 0 ? 0.5 : 1.0) * g;
     const auto standard = momentum("standard", steps).run();
     ASSERT_TRUE(standard) << messageOf(standard);
     expectNear(standard->at(0), {kOne.x - kRate * v});

@@ -55,7 +55,9 @@ std::vector<double> byGraph(const OptimizerSettings& settings, double start) {
 
 /// The same by the papers' formulas.
 std::vector<double> byHand(const OptimizerSettings& o, double p) {
-  double velocity = 0, mean = 0, square = 0;
+  double velocity = 0;
+  double mean = 0;
+  double square = 0;
   std::vector<double> course;
   for (int step = 1; step <= kSteps; ++step) {
     double g = p * p - 1;
@@ -82,7 +84,8 @@ TEST(Optimizers, AreTheirFormulas) {
       OptimizerSettings settings;
       settings.kind = *parseOptimizer(name);
       settings.weightDecay = decay;
-      const std::vector<double> got = byGraph(settings, 3), want = byHand(settings, 3);
+      const std::vector<double> got = byGraph(settings, 3);
+      const std::vector<double> want = byHand(settings, 3);
       for (int i = 0; i < kSteps; ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << i;
     }
   }
@@ -228,7 +231,8 @@ TEST(Parameters, AreConstantsOfALayersChannels) {
 
 TEST(Parameters, BeginBySeedAndRole) {
   const auto all = parametersOf(smallModel(), {}).orAbort();
-  const Tensor one = initialValue(all[0], 1).orAbort(), other = initialValue(all[0], 2).orAbort();
+  const Tensor one = initialValue(all[0], 1).orAbort();
+  const Tensor other = initialValue(all[0], 2).orAbort();
   const double most = std::sqrt(6.0 / 3);
   bool differs = false;
   for (int64_t i = 0; i < one.count(); ++i) {

@@ -13,7 +13,9 @@ namespace {
 
 /// Halving goes on while the plan takes at most so many times the cycles of the best one: the next
 /// half may be faster.
-constexpr double kSlower = 1.002, kHardlySlower = 1.01, kFarSlower = 1.1;
+constexpr double kSlower = 1.002;
+constexpr double kHardlySlower = 1.01;
+constexpr double kFarSlower = 1.1;
 
 /// Where the array of the first plan computes for this share of its cycles, no plan is much faster.
 constexpr double kBusy = 0.9;

@@ -12,7 +12,8 @@ struct Plan {
   Program program;
   TileReport report;
   /// Of its tilings, by what the machine that it is for declares (Tiling::cost and ::computing).
-  double cost = 0, computing = 0;
+  double cost = 0;
+  double computing = 0;
   double bytes = 0; ///< copied from and to the default space
 };
 /// What a plan may take at most.

@@ -295,7 +295,8 @@ private:
   std::vector<uint32_t> localOf_; ///< by buffer
   std::vector<TiledStep> steps_;
   size_t stayers_ = 0;
-  double cost_ = 0, computing_ = 0; ///< of the tilings
+  double cost_ = 0;      ///< Tiling::cost of all tilings
+  double computing_ = 0; ///< Tiling::computing of all tilings
   uint64_t bound_ = 0;
 };
 
