@@ -179,7 +179,8 @@ CANDELA_API const char* candela_version(void);
 CANDELA_API candela_status_t candela_set_threads(uint32_t count);
 CANDELA_API uint32_t candela_threads(void);
 
-/* Compiles a .onnx, .tflite or .cdl file. *model is the caller's, for candela_free. */
+/* Compiles a model, of any format that is read, or a .cdl file. *model is the caller's, for
+ * candela_free. */
 CANDELA_API candela_status_t candela_compile(const char* path, const candela_options_t* options,
                                              candela_model_t** model, char* error,
                                              size_t error_size);

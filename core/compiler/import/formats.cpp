@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
+#include "core/compiler/import/caffe2/model.h"
 #include "core/compiler/import/tflite/model.h"
 #include "core/support/file.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 constexpr Format kFormats[] = {
     {"TensorFlow Lite", ".tflite", tflite::isModel, tflite::parseModel},
+    {"Caffe2", ".pb", caffe2::isModel, caffe2::parseModel},
     {"ONNX", ".onnx", nullptr, onnx_io::parseModel},
 };
 
@@ -41,13 +44,14 @@ bool isModelFile(const std::string& path) {
   return content && formatOf(*content).recognizes;
 }
 
-std::string extensionsText() {
-  std::string text;
-  for (size_t i = std::size(kFormats); i > 0; --i) {
-    const char* between = i == 1 ? " or " : ", ";
-    text += fmt::format("{}{}", text.empty() ? "" : between, kFormats[i - 1].extension);
-  }
-  return text;
+std::string extensionsText(std::initializer_list<std::string_view> more) {
+  std::vector<std::string_view> all;
+  for (const Format& format : kFormats) all.push_back(format.extension);
+  std::ranges::sort(all);
+  all.insert(all.end(), more.begin(), more.end());
+  const std::string_view last = all.back();
+  all.pop_back();
+  return fmt::format("{} or {}", fmt::join(all, ", "), last);
 }
 
 } // namespace candela::import

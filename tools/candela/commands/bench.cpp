@@ -326,7 +326,7 @@ void addBench(CLI::App& app, Console& console) {
       "bench", "Measure a model: latency, memory, and the time of each instruction.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
-  a.run.model.addTo(command, ".onnx, .tflite, .cdl or .cdb");
+  a.run.model.addTo(command, {".cdl", ".cdb"});
   a.run.model.addAssumeInt8To(command);
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs (1)");

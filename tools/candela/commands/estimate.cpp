@@ -1,6 +1,7 @@
 // candela estimate: how long a model takes on a device by what that says of itself.
 #include <filesystem>
 
+#include "core/compiler/import/formats.h"
 #include "core/compiler/program/image.h"
 #include "core/runtime/api/model.h"
 #include "core/support/file.h"
@@ -317,7 +318,8 @@ void addEstimate(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand(
       "estimate", "How long a model takes on a device, by what that says of itself: no run.");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("MODEL", arguments->model.path, "a model: .onnx, .tflite or .cdl")
+  command
+      ->add_option("MODEL", arguments->model.path, "a model: " + import::extensionsText({".cdl"}))
       ->type_name("FILE");
   arguments->model.addCompilingTo(command);
   arguments->model.addAssumeInt8To(command);

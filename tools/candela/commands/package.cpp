@@ -1,6 +1,7 @@
 // candela package: a model becomes object code, with a header in C and a test.
 #include <filesystem>
 
+#include "core/compiler/import/formats.h"
 #include "core/support/file.h"
 #include "tools/candela/package/names.h"
 #include "tools/candela/package/write.h"
@@ -72,7 +73,7 @@ void addPackage(CLI::App& app, Console& console) {
       "package", "Compile a model ahead of time: object code, a header in C, weights and a test.");
   auto arguments = std::make_shared<Arguments>();
   PackageRequest& request = arguments->request;
-  command->add_option("MODEL", request.model.path, "a model: .onnx, .tflite or .cdl")
+  command->add_option("MODEL", request.model.path, "a model: " + import::extensionsText({".cdl"}))
       ->required()
       ->type_name("FILE");
   command->add_option("--target", request.target, "the machine, as LLVM calls it: x86_64-linux-gnu")

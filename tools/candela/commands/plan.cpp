@@ -1,6 +1,7 @@
 // candela plan: the memory of a compiled model, or offsets for a problem.
 #include <algorithm>
 
+#include "core/compiler/import/formats.h"
 #include "core/support/file.h"
 #include "tools/candela/commands/plan_problem.h"
 #include "tools/candela/support/assumed.h"
@@ -370,7 +371,9 @@ void addPlan(CLI::App& app, Console& console) {
       "plan",
       "Show the memory plan of a model and the bytes that it moves, or solve a memory problem.");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("FILE", arguments->paths, "models: .onnx, .tflite or .cdl; or problems: .csv")
+  command
+      ->add_option("FILE", arguments->paths,
+                   "models: " + import::extensionsText({".cdl"}) + "; or problems: .csv")
       ->required()
       ->type_name("FILE...");
   arguments->model.addCompilingTo(command);

@@ -1,4 +1,5 @@
 // candela quantize: from a float model to integers, by running it on data.
+#include "core/compiler/import/formats.h"
 #include "core/compiler/quantize/quantizer.h"
 
 #include <algorithm>
@@ -462,7 +463,8 @@ void run(const Arguments& a, bool isDefaultRunner, Console& console) {
 }
 
 void addFiles(CLI::App* command, Arguments& a, Console& console) {
-  command->add_option("MODEL", a.path, "a float model: .onnx or .tflite")->type_name("FILE");
+  command->add_option("MODEL", a.path, "a float model: " + import::extensionsText())
+      ->type_name("FILE");
   command->add_option("--data", a.data, "arrays to run it on: .npy, .npz, folders, INPUT=FILE")
       ->type_name("DIR|FILE...");
   command->add_option("-o,--output", a.output, "the quantized model")->type_name("FILE.onnx");

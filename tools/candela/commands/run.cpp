@@ -337,7 +337,7 @@ void addRun(CLI::App& app, Console& console) {
       "run", "Compile and run a model; print, compare or store what it answers.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
-  a.run.model.addTo(command, ".onnx, .tflite, .cdl or .cdb");
+  a.run.model.addTo(command, {".cdl", ".cdb"});
   a.run.model.addIoLayoutTo(command);
   addRepeated(
       command, "--input", a.inputs,

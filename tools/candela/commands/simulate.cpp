@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/compiler/import/formats.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
 #include "simulator/config/configuration.h"
@@ -487,7 +488,8 @@ void simulate(Arguments& arguments, Console& console) {
 /// What is run, and how.
 void addRunOptions(CLI::App* command, Arguments& arguments) {
   ModelOptions& model = arguments.run.model;
-  command->add_option("MODEL", model.path, "a model: .onnx, .tflite or .cdl")->type_name("FILE");
+  command->add_option("MODEL", model.path, "a model: " + import::extensionsText({".cdl"}))
+      ->type_name("FILE");
   command->add_option("--npu", arguments.configuration, "a preset or a .toml file (gem16)")
       ->type_name("CONFIG");
   command

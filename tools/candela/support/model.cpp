@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "core/compiler/import/formats.h"
 #include "core/compiler/import/onnx_io/model.h"
 #include "core/runtime/bundle/bundle.h"
 #include "core/support/file.h"
@@ -14,8 +15,10 @@
 
 namespace candela::tool {
 
-void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
-  command->add_option("MODEL", path, "a model: " + kinds)->required()->type_name("FILE");
+void ModelOptions::addTo(CLI::App* command, std::initializer_list<std::string_view> kinds) {
+  command->add_option("MODEL", path, "a model: " + import::extensionsText(kinds))
+      ->required()
+      ->type_name("FILE");
   addCompilingTo(command);
 }
 

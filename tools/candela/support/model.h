@@ -30,8 +30,8 @@ struct ModelOptions {
   const std::string& compiledPath() const;
   /// MODEL, --backend, --partition, --pin, --dim, --shape, --option, --isa, --require-native,
   /// --precision, --to-primitives, --rematerialize, --unstacked, --no-groups.
-  /// `kinds`: of files that the command takes.
-  void addTo(CLI::App* command, const std::string& kinds = ".onnx, .tflite or .cdl");
+  /// `kinds`: of files that the command takes beside models of a format.
+  void addTo(CLI::App* command, std::initializer_list<std::string_view> kinds = {".cdl"});
   /// The same without MODEL.
   void addCompilingTo(CLI::App* command);
   /// --partition and --pin alone.

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""run_networks.py --candela TOOL [--backend B] [--keep DIR]: each network of networks.py answers the same as nets of Caffe2, as both
+nets in one file, and as a model of ONNX.
+
+Exit status: 0, or 1 where an answer differs.
+"""
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import networks
+
+
+def run(arguments, *line):
+    done = subprocess.run([arguments.candela, "run", "--backend", arguments.backend, *map(str, line)], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr or done.stdout).strip())
+
+
+def compare(name, folder, arguments):
+    folder.mkdir(exist_ok=True)
+    network, output = networks.NETWORKS[name]()
+    network.write(folder, output)
+    np.save(folder / "data.npy", np.random.default_rng(networks.SEED).standard_normal(network.shape).astype(np.float32))
+    data = f"data={folder}/data.npy"
+    run(arguments, folder / "model.onnx", "--input", data, "--output", folder)
+    both = folder / "both.pb"
+    both.write_bytes((folder / "init_net.pb").read_bytes() + (folder / "predict_net.pb").read_bytes())
+    shape = f"data={'x'.join(map(str, network.shape))}"
+    for net in (folder / "predict_net.pb", both):
+        run(arguments, net, "--input", data, "--shape", shape, "--expect", f"{output}={folder}/{output}.npy", "--rtol", 1e-5)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--candela", required=True)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--keep", type=Path)
+    arguments = parser.parse_args()
+    failures = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in networks.NETWORKS:
+            try:
+                compare(name, (arguments.keep or Path(temporary)) / name, arguments)
+                print(f"{name}: the same")
+            except RuntimeError as error:
+                failures += 1
+                print(f"{name}: {error}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
