@@ -62,6 +62,7 @@ Result<Network> Network::read(const std::string& path) {
   if (!order.cycle.empty()) return badModel("{}: its nodes form a cycle", path);
   graph.nodes = std::move(sorted);
   network.index();
+  network.writeSumsAsAdditions();
   network.foldBatchNorms();
   network.dropUnused();
   return network;
@@ -164,6 +165,31 @@ void Network::dropUnused() {
   std::erase_if(model.graph.inputs, [&](const import::onnx_io::ValueInfo& input) {
     return dropped.count(input.name) > 0;
   });
+  index();
+}
+
+/// Sums of several are additions, one after the other: these have an integer form.
+void Network::writeSumsAsAdditions() {
+  std::vector<Node> nodes;
+  for (Node& node : model.graph.nodes) {
+    const size_t operands = node.inputs.size();
+    if (node.opType != "Sum" || !node.domain.empty() || operands < 2) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    std::string sum = node.inputs[0];
+    for (size_t i = 1; i < operands; ++i) {
+      const bool isLast = i + 1 == operands;
+      Node add;
+      add.opType = "Add";
+      add.name = isLast ? node.name : takeName(fmt::format("{}:{}", node.name, i));
+      add.inputs = {sum, node.inputs[i]};
+      sum = isLast ? node.outputs[0] : takeName(fmt::format("{}:{}", node.outputs[0], i));
+      add.outputs = {sum};
+      nodes.push_back(std::move(add));
+    }
+  }
+  model.graph.nodes = std::move(nodes);
   index();
 }
 

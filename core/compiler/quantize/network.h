@@ -52,6 +52,7 @@ public:
   void dropUnused();
 
 private:
+  void writeSumsAsAdditions();
   void foldBatchNorms();
   bool foldBatchNorm(import::onnx_io::Node& conv, const import::onnx_io::Node& norm);
   std::map<std::string, size_t> initializers_;

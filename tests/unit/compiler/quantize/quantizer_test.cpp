@@ -98,6 +98,25 @@ TEST_F(QuantizerTest, ALayerThatIsAlwaysZeroHasStepsOfOne) {
   EXPECT_TRUE(outcome->made.rewritten.notes.empty());
 }
 
+TEST_F(QuantizerTest, ASumOfSeveralIsAdditionsOfIntegers) {
+  ModelMaker maker(17);
+  maker.input("x", {"N", kChannels, kSide, kSide}).output("y", {"N", 1, kSide, kSide});
+  maker.initializer<float>("v", {1, kFilters, 1, 1}, {1, -0.5f, 0.25f});
+  for (const char* branch : {"a", "b", "c"}) {
+    const std::string weights = std::string("w_") + branch;
+    maker.initializer<float>(weights, {kFilters, kChannels, 1, 1}, weights_);
+    maker.node("Conv", {"x", weights}, {branch}, branch);
+  }
+  maker.node("Sum", {"a", "b", "c"}, {"s"}, "sum");
+  maker.node("Relu", {"s"}, {"r"}, "relu");
+  maker.node("Conv", {"r", "v"}, {"y"}, "last");
+  const auto outcome = quantize(maker, images());
+  ASSERT_TRUE(outcome) << outcome.status().message();
+  for (const char* value : {"a", "b", "c", "s:1", "r"})
+    EXPECT_TRUE(outcome->made.steps.count(value)) << value;
+  EXPECT_GT(outcome->snr(), 30);
+}
+
 TEST_F(QuantizerTest, ALayerThatIsConstantKeepsItsBias) {
   const auto outcome =
       quantize(convolutions(std::vector<float>(kFilters * kChannels, 0), {1, 2, 3}), images());
