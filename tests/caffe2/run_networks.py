@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """run_networks.py --candela TOOL [--backend B] [--keep DIR]: each network of networks.py answers the same as nets of Caffe2, as both
-nets in one file, and as a model of ONNX.
+nets in one file, and as a model of ONNX; an NPU leaves no products of them to the host.
 
 Exit status: 0, or 1 where an answer differs.
 """
@@ -22,6 +22,16 @@ def run(arguments, *line):
         raise RuntimeError((done.stderr or done.stdout).strip())
 
 
+def estimate(name, folder, shape, arguments):
+    """Weights are constants of the net, so that all products are ones of integers, which the NPU does."""
+    command = [arguments.candela, "simulate", str(folder / "predict_net.pb"), "--shape", shape, "--npu", "gem16", "--random", "1", "--no-data"]
+    done = subprocess.run(command + ([] if name == "int8" else ["--assume-int8"]), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr or done.stdout).strip())
+    if "steps of the host with 0 MACs" not in done.stdout:
+        raise RuntimeError("the NPU leaves products to the host:\n" + done.stdout)
+
+
 def compare(name, folder, arguments):
     folder.mkdir(exist_ok=True)
     network, output = networks.NETWORKS[name]()
@@ -34,6 +44,7 @@ def compare(name, folder, arguments):
     shape = f"data={'x'.join(map(str, network.shape))}"
     for net in (folder / "predict_net.pb", both):
         run(arguments, net, "--input", data, "--shape", shape, "--expect", f"{output}={folder}/{output}.npy", "--rtol", 1e-5)
+    estimate(name, folder, shape, arguments)
 
 
 def main():

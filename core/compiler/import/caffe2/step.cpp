@@ -6,6 +6,7 @@
 
 #include "core/compiler/import/caffe2/model.h"
 #include "core/support/text/shown.h"
+#include "core/support/transpose.h"
 
 namespace candela::import::caffe2 {
 namespace {
@@ -170,13 +171,26 @@ std::vector<Name> Step::inputs() {
 
 Name Step::real(size_t i) {
   const Blob& operand = blob(i);
-  if (!operand.quantization) return operand.value;
-  const auto& [scale, zero] = *operand.quantization;
-  const bool isBias = operand.constant && operand.constant->elem == Elem::i32_;
+  return dequantized(operand.value, operand);
+}
+
+Name Step::realInOrder(size_t i, const Ints& perm) {
+  const Blob& operand = blob(i);
+  if (!operand.constant || operand.constant->dims.size() != perm.size())
+    return transpose(real(i), perm);
+  Result<Tensor> moved = transposed(*operand.constant, perm);
+  if (!moved) throw Refusal{moved.status()};
+  return dequantized(constant(*std::move(moved)), operand);
+}
+
+Name Step::dequantized(const Name& stored, const Blob& blob) {
+  if (!blob.quantization) return stored;
+  const auto& [scale, zero] = *blob.quantization;
+  const bool isBias = blob.constant && blob.constant->elem == Elem::i32_;
   const Name zeroPoint =
-      isBias ? this->constant(Tensor::of<int32_t>(Elem::i32_, {}, {zero}))
-             : this->constant(Tensor::of<uint8_t>(Elem::u8_, {}, {static_cast<uint8_t>(zero)}));
-  return add("DequantizeLinear", {operand.value, number(scale), zeroPoint});
+      isBias ? constant(Tensor::of<int32_t>(Elem::i32_, {}, {zero}))
+             : constant(Tensor::of<uint8_t>(Elem::u8_, {}, {static_cast<uint8_t>(zero)}));
+  return add("DequantizeLinear", {stored, number(scale), zeroPoint});
 }
 
 std::vector<Name> Step::addAll(const char* op, std::vector<Name> inputs, size_t outputs,

@@ -76,6 +76,8 @@ public:
   std::vector<Name> inputs();
   /// What the operand means: dequantized, if it is quantized.
   Name real(size_t i);
+  /// The same with its dims in another order; of a constant before it is dequantized.
+  Name realInOrder(size_t i, const Ints& perm);
   const Blob& blob(size_t i);
 
   // Nodes.
@@ -105,6 +107,9 @@ public:
   void setUnknown();
 
 private:
+  /// `stored` of what the blob holds, as real numbers.
+  Name dequantized(const Name& stored, const Blob& blob);
+
   NetWriter& writer_;
   const proto::OperatorDef& op_;
   std::string name_;

@@ -36,6 +36,10 @@ Images::Images(Step& step) : step_(step), last_(false) {
 
 Name Images::first(const Name& x) { return last_ ? step_.transpose(x, {0, 3, 1, 2}) : x; }
 
+Name Images::weights(size_t operand) {
+  return last_ ? step_.realInOrder(operand, {0, 3, 1, 2}) : step_.real(operand);
+}
+
 Name Images::back(const Name& y) { return last_ ? step_.transpose(y, {0, 2, 3, 1}) : y; }
 
 Ints extentsOf(const Step& step, const std::string& name, const char* plural, int64_t otherwise) {

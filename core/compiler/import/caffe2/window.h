@@ -12,8 +12,10 @@ public:
   explicit Images(Step& step);
 
   bool areLast() const { return last_; }
-  /// Channels to dim 1: of an operand, and of weights, whose inputs are their last dim.
+  /// Channels to dim 1.
   Name first(const Name& x);
+  /// The real weights that an operand holds, with their inputs in dim 1 as well.
+  Name weights(size_t operand);
   /// Back to where the net has them.
   Name back(const Name& y);
 

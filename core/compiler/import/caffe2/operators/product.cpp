@@ -5,39 +5,37 @@
 
 namespace candela::import::caffe2 {
 
-Name convolved(Step& step, const Name& x, const Name& weights, const Name& bias) {
+Name convolved(Step& step, const Name& x) {
   Images images(step);
   Attributes attributes = windowOf(step);
   if (attributes.count("ceil_mode")) reject("legacy_pad of pools");
   attributes["group"] = step.arguments.integer("group", 1);
-  std::vector<Name> operands{images.first(x), images.first(weights)};
-  if (!bias.empty()) operands.push_back(bias);
+  std::vector<Name> operands{images.first(x), images.weights(1)};
+  if (step.has(2)) operands.push_back(step.real(2));
   return images.back(step.add("Conv", std::move(operands), std::move(attributes)));
 }
 
-Name connected(Step& step, const FullyConnected& operands, bool isTransposed) {
+Name connected(Step& step, const Name& x, bool isTransposed) {
   const int64_t axis = step.arguments.integer("axis", 1);
   if (axis < 0 || axis > 7) refuse("axis {}", axis);
   if (const int64_t own = step.arguments.integer("axis_w", 1); own != 1) refuse("axis_w {}", own);
-  Ints rows(static_cast<size_t>(axis), 0);
-  rows.push_back(-1);
-  const Name x = step.reshape(operands.x, rows);
-  const Name weights = step.reshape(operands.weights, {0, -1});
+  Ints dims(static_cast<size_t>(axis), 0);
+  dims.push_back(-1);
+  const Name rows = step.reshape(x, dims);
+  const std::optional<Tensor>& constant = step.blob(1).constant;
+  const bool isMatrix = constant && constant->dims.size() == 2;
+  const Name weights = isMatrix ? step.real(1) : step.reshape(step.real(1), {0, -1});
+  const Name bias = step.real(2);
   if (axis == 1)
-    return step.add("Gemm", {x, weights, operands.bias},
-                    {{"transB", int64_t(isTransposed ? 0 : 1)}});
+    return step.add("Gemm", {rows, weights, bias}, {{"transB", int64_t(isTransposed ? 0 : 1)}});
   const Name right = isTransposed ? weights : step.transpose(weights, {1, 0});
-  return step.add("Add", {step.add("MatMul", {x, right}), operands.bias});
+  return step.add("Add", {step.add("MatMul", {rows, right}), bias});
 }
 
 namespace {
 
-Name biasOf(Step& step) { return step.has(2) ? step.in(2) : ""; }
-
-void writeConv(Step& step) { step.set(0, convolved(step, step.in(0), step.in(1), biasOf(step))); }
-void writeConvRelu(Step& step) {
-  step.set(0, step.add("Relu", {convolved(step, step.in(0), step.in(1), biasOf(step))}));
-}
+void writeConv(Step& step) { step.set(0, convolved(step, step.in(0))); }
+void writeConvRelu(Step& step) { step.set(0, step.add("Relu", {convolved(step, step.in(0))})); }
 
 void writeConvTranspose(Step& step) {
   Images images(step);
@@ -51,17 +49,13 @@ void writeConvTranspose(Step& step) {
     attributes["output_padding"] = adjust;
   }
   attributes["group"] = step.arguments.integer("group", 1);
-  std::vector<Name> operands{images.first(step.in(0)), images.first(step.in(1))};
+  std::vector<Name> operands{images.first(step.in(0)), images.weights(1)};
   if (step.has(2)) operands.push_back(step.in(2));
   step.set(0, images.back(step.add("ConvTranspose", std::move(operands), std::move(attributes))));
 }
 
-void writeConnected(Step& step) {
-  step.set(0, connected(step, {step.in(0), step.in(1), step.in(2)}, false));
-}
-void writeConnectedTransposed(Step& step) {
-  step.set(0, connected(step, {step.in(0), step.in(1), step.in(2)}, true));
-}
+void writeConnected(Step& step) { step.set(0, connected(step, step.in(0), false)); }
+void writeConnectedTransposed(Step& step) { step.set(0, connected(step, step.in(0), true)); }
 
 void writeMatMul(Step& step) {
   for (const char* axis : {"axis_a", "axis_b"})

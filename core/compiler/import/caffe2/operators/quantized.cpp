@@ -6,24 +6,18 @@
 namespace candela::import::caffe2 {
 namespace {
 
-Name realBias(Step& step) { return step.has(2) ? step.real(2) : ""; }
-
 void writeQuantize(Step& step) { step.setQuantized(0, step.in(0)); }
 void writeDequantize(Step& step) {
   if (!step.blob(0).quantization) reject("input 0 is not quantized");
   step.set(0, step.real(0));
 }
 
-void writeInt8Conv(Step& step) {
-  step.setQuantized(0, convolved(step, step.real(0), step.real(1), realBias(step)));
-}
+void writeInt8Conv(Step& step) { step.setQuantized(0, convolved(step, step.real(0))); }
 void writeInt8ConvRelu(Step& step) {
-  const Name y = convolved(step, step.real(0), step.real(1), realBias(step));
+  const Name y = convolved(step, step.real(0));
   step.setQuantized(0, step.add("Relu", {y}));
 }
-void writeInt8Connected(Step& step) {
-  step.setQuantized(0, connected(step, {step.real(0), step.real(1), step.real(2)}, false));
-}
+void writeInt8Connected(Step& step) { step.setQuantized(0, connected(step, step.real(0), false)); }
 
 void writeInt8Relu(Step& step) { step.setQuantized(0, step.add("Relu", {step.real(0)})); }
 Name summed(Step& step) { return step.add("Add", {step.real(0), step.real(1)}); }

@@ -4,34 +4,16 @@
 
 #include "core/compiler/import/tflite/step.h"
 #include "core/compiler/import/tflite/window.h"
+#include "core/support/transpose.h"
 
 namespace candela::import::tflite {
 namespace {
 
-/// The elements of a constant in another order of dims.
-Tensor transposed(const Tensor& x, const Ints& perm) {
-  Tensor y{x.elem, {}, {}};
-  const std::vector<int64_t> from = denseStrides(x.dims);
-  std::vector<int64_t> strides;
-  for (const int64_t dim : perm) {
-    y.dims.push_back(x.dims[static_cast<size_t>(dim)]);
-    strides.push_back(from[static_cast<size_t>(dim)]);
-  }
-  auto bytes = Bytes::allocate(y.sizeBytes());
-  if (!bytes) throw Refusal{bytes.status()};
-  y.bytes = *std::move(bytes);
-  Ints place(perm.size(), 0);
-  int64_t source = 0;
-  for (int64_t i = 0, count = y.count(); i < count; ++i) {
-    storeElement(y.elem, y.bytes.mutableData(), i, loadElement(x.elem, x.bytes.data(), source));
-    for (size_t d = perm.size(); d > 0; --d) { // to the next place, the last dim first
-      source += strides[d - 1];
-      if (++place[d - 1] < y.dims[d - 1]) break;
-      source -= strides[d - 1] * y.dims[d - 1];
-      place[d - 1] = 0;
-    }
-  }
-  return y;
+/// A constant in another order of dims.
+Name reorderedConstant(Step& step, const Tensor& x, const Ints& perm) {
+  Result<Tensor> moved = transposed(x, perm);
+  if (!moved) throw Refusal{moved.status()};
+  return step.constant(*std::move(moved));
 }
 
 /// Weights in another order, dequantized behind that, so that their elements stay as the file has
@@ -41,7 +23,7 @@ Name reordered(Step& step, size_t input, const Ints& perm) {
   if (info.rank() != static_cast<int64_t>(perm.size()))
     reject("input {} has rank {}, expected {}", input, info.rank(), perm.size());
   if (!info.refusal.empty()) step.stored(input); // which throws
-  const Name moved = info.content ? step.constant(transposed(*info.content, perm))
+  const Name moved = info.content ? reorderedConstant(step, *info.content, perm)
                                   : step.transpose(step.stored(input), perm);
   if (!info.isQuantized()) return moved;
   const std::vector<Name> of = step.writer().quantization(step.op().inputs[input]);
