@@ -352,9 +352,9 @@ class Labels(CheckTest):
 
 
 class Symbols(CheckTest):
-    def build(self, name, code):
+    def build(self, name, code, *options):
         path = os.path.join(self.root, name)
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-", "-o", path], input=code.encode(), check=True)
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-", *options, "-o", path], input=code.encode(), check=True)
         return path
 
     def testClean(self):
@@ -376,6 +376,34 @@ class Symbols(CheckTest):
         self.assertEqual(status, 1)
         self.assertIn("exports 'cdl_backend_query'", out)
         self.assertIn("does not export 'candela_cpu_compiler'", out)
+
+    def testVersions(self):
+        script = "CANDELA_0.2 {\n  global:\n    candela_run;\n  local:\n    *;\n};\n"
+        header = "CANDELA_API int\ncandela_run(int);\n"
+        self.write({"core/runtime/api/libcandela.map": script, "include/candela/candela.h": header})
+        flag = "-Wl,--version-script=" + os.path.join(self.root, "core/runtime/api/libcandela.map")
+        good = "int candela_run(int x) { return x; }"
+        library = self.build("libcandela.so", good + " int leak;", flag)
+        status, out = self.run_("symbols", library)
+        self.assertEqual(status, 0, out)
+        for broken, message in [
+                ({"include/candela/candela.h": header + "CANDELA_API void candela_new(void);\n"},
+                 "libcandela.map:1: [symbols] does not name 'candela_new', which a header declares"),
+                ({"core/runtime/api/libcandela.map": script.replace("run;", "run;\n    candela_old;")},
+                 "libcandela.map:4: [symbols] names 'candela_old', which no header declares"),
+                ({"core/runtime/api/libcandela.map": script.replace("0.2", "0.3")},
+                 f"libcandela.map:3: [symbols] 'candela_run' has the version 'CANDELA_0.2' in {library}, not CANDELA_0.3"),
+                ({"core/runtime/api/libcandela.map": script.replace("candela_run", "candela_ran")},
+                 f"libcandela.map:1: [symbols] does not name 'candela_run', which {library} exports")]:
+            with self.subTest(message):
+                self.write({"core/runtime/api/libcandela.map": script, "include/candela/candela.h": header, **broken})
+                status, out = self.run_("symbols", library)
+                self.assertEqual(status, 1)
+                self.assertIn(message, out)
+        self.write({"core/runtime/api/libcandela.map": script, "include/candela/candela.h": header})
+        status, out = self.run_("symbols", self.build("libcandela.so", good + " int leak;"))
+        self.assertIn("has the version ''", out)
+        self.assertIn("does not name 'leak'", out)
 
     def testNotALibrary(self):
         path = os.path.join(self.root, "README.md")
