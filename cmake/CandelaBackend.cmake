@@ -4,7 +4,7 @@
 include_guard(GLOBAL)
 
 # candela_add_backend(<name> SOURCES <file>... [LIBRARIES <library>...] [DEFINES <definition>...]
-#                     [EXPORTS <symbol>...] [NO_INSTALL])
+#                     [EXPORTS <symbol>...] [COMPONENT <component>] [NO_INSTALL])
 #
 # Makes two targets:
 #   candela_backend_<name>         the plugin lib/candela/libcandela_<name>.so of the build folder. It exports
@@ -14,9 +14,10 @@ include_guard(GLOBAL)
 #                                  coverage, embedding). Its entry is <name>_backend_query. Built when something needs it
 # LIBRARIES are the backend's own third parties. The plugin is installed to <libdir>/candela; with NO_INSTALL it is for
 # tests, lies in lib/candela-tests and is found by its path only. It searches the folders of LIBRARIES that lie outside of
-# the project; for a shared library of its own give the plugin an INSTALL_RPATH that begins with $ORIGIN.
+# the project; for a shared library of its own give the plugin an INSTALL_RPATH that begins with $ORIGIN. COMPONENT: of its
+# installation (plugins).
 function(candela_add_backend name)
-  cmake_parse_arguments(BACKEND "NO_INSTALL" "" "SOURCES;LIBRARIES;DEFINES;EXPORTS" ${ARGN})
+  cmake_parse_arguments(BACKEND "NO_INSTALL" "COMPONENT" "SOURCES;LIBRARIES;DEFINES;EXPORTS" ${ARGN})
   if(NOT BACKEND_SOURCES)
     message(FATAL_ERROR "candela_add_backend(${name}): SOURCES is empty")
   endif()
@@ -64,9 +65,12 @@ function(candela_add_backend name)
   set_property(GLOBAL APPEND PROPERTY CANDELA_PLUGINS ${plugin})
   if(NOT BACKEND_NO_INSTALL)
     include(GNUInstallDirs)
+    if(NOT BACKEND_COMPONENT)
+      set(BACKEND_COMPONENT plugins)
+    endif()
     if(COMMAND candela_installs) # a backend that is a project of its own has it not
       candela_installs(${plugin})
     endif()
-    install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/candela COMPONENT plugins)
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/candela COMPONENT ${BACKEND_COMPONENT})
   endif()
 endfunction()

@@ -15,12 +15,12 @@ if(TARGET candela_sdk)
   set_target_properties(candela_sdk PROPERTIES EXPORT_NAME candela OUTPUT_NAME candela
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/candela DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    COMPONENT runtime FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+    COMPONENT runtime_development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
   candela_installs(candela_sdk)
   install(TARGETS candela_sdk EXPORT Candela_runtime
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT runtime_development
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(EXPORT Candela_runtime NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT runtime)
+  install(EXPORT Candela_runtime NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT runtime_development)
 endif()
 
 # The simulator, for programs outside of this tree: one component for each library. Its headers include each other from the
@@ -47,6 +47,9 @@ if(TARGET candela)
   install(TARGETS candela RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
 
+# A package of Debian has a file of its own for it.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
+
 # Each builds against the installation: cmake -S <prefix>/share/candela/examples/<name>.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/template ${PROJECT_SOURCE_DIR}/examples/hello_backend
   ${PROJECT_SOURCE_DIR}/examples/tiles_backend
@@ -56,11 +59,11 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/template ${PROJECT_SOURCE_DIR}/
   PATTERN "*.py" EXCLUDE PATTERN "requirements.txt" EXCLUDE)
 
 # What the engine rtl of npu_sim builds: sources of the hardware description, and what makes a library of it.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/rtl DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/npu_rtl COMPONENT plugins
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/rtl DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/npu_rtl COMPONENT backend_npu_sim
   FILES_MATCHING PATTERN "*.sv" PATTERN "*.vlt" PATTERN "synth" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/simulator/rtl_model/library_entry.cpp ${PROJECT_SOURCE_DIR}/simulator/rtl_model/pins.h
   ${PROJECT_SOURCE_DIR}/simulator/rtl_model/verilated_top.h
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/npu_rtl/simulator/rtl_model COMPONENT plugins)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/npu_rtl/simulator/rtl_model COMPONENT backend_npu_sim)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/CandelaConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cmake/CandelaConfig.cmake
@@ -72,3 +75,24 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/CandelaBackend.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CandelaSystemC.cmake
   DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT backend_api)
+
+# The same for programs that are built without CMake. A file finds the others from where it lies: an installation may be moved.
+set(CANDELA_PC_DIR ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${CANDELA_PC_DIR} OUTPUT_VARIABLE CANDELA_PC_PREFIX)
+math(EXPR CANDELA_FMT_NEXT "${CANDELA_FMT_MAJOR} + 1")
+list(TRANSFORM CMAKE_DL_LIBS PREPEND "-l" OUTPUT_VARIABLE CANDELA_PC_DL)
+# candela_pkg_config(<component> <name>)
+function(candela_pkg_config component name)
+  configure_file(${PROJECT_SOURCE_DIR}/packaging/pkgconfig/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc DESTINATION ${CANDELA_PC_DIR} COMPONENT ${component})
+endfunction()
+candela_pkg_config(backend_api candela-backend)
+if(TARGET candela_sdk)
+  candela_pkg_config(runtime_development candela)
+endif()
+if(TARGET candela_simulator)
+  candela_pkg_config(simulator candela-simulator)
+endif()
+if(TARGET candela_systemc)
+  candela_pkg_config(systemc candela-systemc)
+endif()

@@ -16,7 +16,7 @@ from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMPONENTS = ("python", "runtime", "plugins", "tools")
+COMPONENTS = ("python", "runtime", "plugins", "backend_cpu", "backend_npu_sim", "backend_opencl", "tools")
 # What of an installation is in the wheel, below the package: headers and files of CMake stay out.
 WANTED = ("_native*.so", "plugin/*.so", "bin/candela", "lib/candela/*.so", "share/candela/npu_rtl/**/*")
 
