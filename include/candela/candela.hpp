@@ -84,9 +84,50 @@ struct Options {
   void* progressContext = nullptr;
 };
 
+namespace detail {
+
+/// Calls with the options as the interface in C takes them.
+template <typename F> auto withOptions(const Options& options, F&& call) {
+  const auto list = [](const std::vector<std::string>& in) {
+    std::vector<const char*> out;
+    for (const std::string& text : in) out.push_back(text.c_str());
+    out.push_back(nullptr);
+    return out;
+  };
+  const auto dims = list(options.dims);
+  const auto shapes = list(options.shapes);
+  const auto keyed = list(options.options);
+  const auto states = list(options.states);
+  candela_options_t c = CANDELA_OPTIONS_INIT;
+  c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
+            (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
+            (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) |
+            (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
+            (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) |
+            (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) |
+            (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
+  c.backends = options.devices.empty() ? options.backends.c_str() : nullptr;
+  c.devices = options.devices.data();
+  c.device_count = static_cast<uint32_t>(options.devices.size());
+  c.dims = dims.data();
+  c.shapes = shapes.data();
+  c.options = keyed.data();
+  c.states = states.data();
+  c.partition = options.partition.empty() ? nullptr : options.partition.c_str();
+  c.pin_file = options.pinFile.empty() ? nullptr : options.pinFile.c_str();
+  c.precision = options.precision.empty() ? nullptr : options.precision.c_str();
+  c.progress = options.progress;
+  c.progress_context = options.progressContext;
+  return call(c);
+}
+
+} // namespace detail
+
 /// A compiled model. Movable; run() from any number of threads.
 class Model {
 public:
+  /// Owns what a function in C made.
+  static Model adopt(candela_model_t* model) { return Model(model); }
   /// Compiles a .onnx, .tflite or .cdl file.
   static Model compile(const std::string& path, const Options& options = {}) {
     return compileWith(options, [&](const candela_options_t& c, candela_model_t** model,
@@ -161,38 +202,10 @@ private:
     return Model(model);
   }
   template <typename F> static Model compileWith(const Options& options, F&& call) {
-    const auto list = [](const std::vector<std::string>& in) {
-      std::vector<const char*> out;
-      for (const std::string& text : in) out.push_back(text.c_str());
-      out.push_back(nullptr);
-      return out;
-    };
-    const auto dims = list(options.dims);
-    const auto shapes = list(options.shapes);
-    const auto keyed = list(options.options);
-    const auto states = list(options.states);
-    candela_options_t c = CANDELA_OPTIONS_INIT;
-    c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
-              (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
-              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) |
-              (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
-              (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) |
-              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) |
-              (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
-    c.backends = options.devices.empty() ? options.backends.c_str() : nullptr;
-    c.devices = options.devices.data();
-    c.device_count = static_cast<uint32_t>(options.devices.size());
-    c.dims = dims.data();
-    c.shapes = shapes.data();
-    c.options = keyed.data();
-    c.states = states.data();
-    c.partition = options.partition.empty() ? nullptr : options.partition.c_str();
-    c.pin_file = options.pinFile.empty() ? nullptr : options.pinFile.c_str();
-    c.precision = options.precision.empty() ? nullptr : options.precision.c_str();
-    c.progress = options.progress;
-    c.progress_context = options.progressContext;
-    return make([&](candela_model_t** model, char* error, size_t size) {
-      return call(c, model, error, size);
+    return detail::withOptions(options, [&](const candela_options_t& c) {
+      return make([&](candela_model_t** model, char* error, size_t size) {
+        return call(c, model, error, size);
+      });
     });
   }
   template <typename Count, typename Get> std::vector<Port> ports(Count count, Get get) const {

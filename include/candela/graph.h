@@ -104,6 +104,20 @@ CANDELA_API candela_status_t candela_compile_graph(const candela_graph_t* graph,
                                                    candela_model_t** model, char* error,
                                                    size_t error_size);
 
+/* Adds nodes that compute the gradient of sum(of * weight) with respect to each value of `wrt`;
+ * weight 0: 1, of a value of one element. A gradient may be a value that was there before.
+ * Ownership: all is the caller's; gradients has room for wrt_count values
+ * Threads: one
+ * Errors: CANDELA_INVALID_ARGUMENT a value that is none or of no floats, a weight of another type;
+ * CANDELA_UNSUPPORTED with node, op and reason, where an op has no gradient: nodes that nothing
+ * reads may be left then
+ * Lifetime: of the values: the graph's */
+CANDELA_API candela_status_t candela_graph_gradients(candela_graph_t* graph, candela_value_t of,
+                                                     candela_value_t weight,
+                                                     const candela_value_t* wrt, uint32_t wrt_count,
+                                                     candela_value_t* gradients, char* error,
+                                                     size_t error_size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,7 +15,7 @@ import atexit
 import os
 
 from candela import _native
-from candela._native import Device, Future, Port, Session, Tensor, from_dlpack, set_threads, threads
+from candela._native import Device, Future, Port, Session, Tensor, Trainer, from_dlpack, set_threads, threads
 from candela.errors import (BadModelError, CancelledError, DeviceLostError, Error, FileError, IncompatibleError,
                             InternalError, InvalidArgumentError, NotFoundError, OutOfMemoryError, RefusedError,
                             TimedOutError, UnsupportedError)
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Backend", "BadModelError", "CancelledError", "Device", "DeviceLostError", "Error", "FileError", "Future",
            "IncompatibleError", "InternalError", "InvalidArgumentError", "Model", "NotFoundError", "OutOfMemoryError",
-           "Port", "RefusedError", "Session", "Tensor", "TimedOutError", "UnsupportedError", "backends", "bench", "compile",
-           "conform", "devices", "estimate", "from_dlpack", "inspect", "load", "quantize", "set_threads", "simulate", "threads"]
+           "Port", "RefusedError", "Session", "Tensor", "TimedOutError", "Trainer", "UnsupportedError", "backends", "bench",
+           "compile", "conform", "devices", "estimate", "from_dlpack", "grad", "inspect", "load", "quantize", "set_threads",
+           "simulate", "threads", "trainer"]
 _LATER = {"Backend": "candela.backend",
           **dict.fromkeys(("bench", "conform", "estimate", "inspect", "quantize", "simulate"), "candela.tool")}
 __version__ = _native.version()
@@ -111,23 +112,13 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
     Raises candela.Error, of the class of what is wrong, with the text of the tool.
     """
     model = load(model, name)
-    devices = list(devices or ())
-    chosen = _native.Options()
-    chosen.backends = _joined(backend)
-    chosen.dims = _pairs(dims)
-    chosen.shapes = [f"{key}={_shape_text(shape)}" for key, shape in (shapes or {}).items()]
-    chosen.options = _pairs(options)
+    chosen = _options(backend, devices, dims, shapes, options, partition, pin_file)
     chosen.states = _pairs(states)
-    chosen.partition = partition or ""
-    chosen.pin_file = os.fsdecode(pin_file or "")
     chosen.require_native = require_native
     chosen.to_primitives = to_primitives
     chosen.keep_values = keep_values
     chosen.bind_at_run = bind_at_run
     chosen.rematerialize = rematerialize
-    chosen.set_devices(devices)
-    if backend and devices:
-        raise InvalidArgumentError(f"backend '{_joined(backend)}' and {len(devices)} open devices: one of them")
     if not model.is_bundle:
         session = _native.compile(model.content, model.name, chosen, progress, capacity, in_flight)
         pairs = list((states or {}).items())
@@ -138,6 +129,73 @@ def compile(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | No
         pairs = [(state["input"], state["output"]) for state in session.report().get("states", [])]
     session._name_states([source for source, _ in pairs], [target for _, target in pairs])
     return session
+
+
+def grad(model, wrt: str | Sequence[str] | None = None, of: str | None = None,
+         backend: str | os.PathLike | Iterable[str | os.PathLike] | None = None, *,
+         dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+         options: Mapping[str, Any] | None = None, devices: Sequence[Device] | None = None,
+         partition: str | None = None, pin_file: str | os.PathLike | None = None, require_native: bool = False,
+         rematerialize: bool = False, progress: Callable[[str, float], None] | None = None, capacity: int = 256,
+         in_flight: int = 2, name: str | None = None) -> Session:
+    """Compiles a model whose outputs are one of its own and the gradients of that, and returns a Session.
+
+    wrt  a name or names of inputs or, of files of models, initializers, of floats; without it: all such inputs. Each
+         has an output d_NAME
+    of   the output that is differentiated; without it: the only one of floats. Where it has more than one element there
+         is an input d_OUTPUT of its type too: the gradients are those of sum(output * d_output)
+
+    All else is as for `compile`; every dim has to be bound.
+    """
+    model = load(model, name)
+    if model.is_bundle:
+        raise InvalidArgumentError(f"{model.name}: a bundle is compiled already: it has no gradients")
+    chosen = _options(backend, devices, dims, shapes, options, partition, pin_file)
+    chosen.require_native = require_native
+    chosen.rematerialize = rematerialize
+    names = [wrt] if isinstance(wrt, str) else list(wrt or ())
+    return _native.compile_gradients(model.content, model.name, of or "", names, chosen, progress, capacity, in_flight)
+
+
+def trainer(model, backend: str | os.PathLike | Iterable[str | os.PathLike] | None = None, *,
+            loss: str = "cross_entropy", output: str | None = None, optimizer: str = "adam", momentum: float = 0.9,
+            weight_decay: float = 0.0, clip_norm: float = 0.0, freeze: Iterable[str] = (), seed: int | None = None,
+            dims: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+            options: Mapping[str, Any] | None = None, devices: Sequence[Device] | None = None,
+            partition: str | None = None, pin_file: str | os.PathLike | None = None, require_native: bool = False,
+            rematerialize: bool = False, progress: Callable[[str, float], None] | None = None,
+            name: str | None = None) -> Trainer:
+    """Compiles a step of training of an ONNX model, and returns a Trainer that runs it.
+
+    loss          "cross_entropy" of scores [batch, classes, ..] and labels as integers, or "mse"
+    output        the output that the loss is of; without it: the only one
+    optimizer     "sgd", "momentum", "adam" or "adamw"
+    momentum      of "momentum", 0 to 1: how much of the last step goes on
+    weight_decay  how fast parameters shrink by themselves
+    clip_norm     the longest that all gradients together may be; 0: no limit
+    freeze        globs of parameters, or of nodes that read them, that stay as they are
+    seed          begin with random parameters; without it: with those of the model
+    dims, shapes  say the batch
+
+    All else is as for `compile`.
+    """
+    model = load(model, name)
+    if model.is_bundle:
+        raise InvalidArgumentError(f"{model.name}: a bundle is compiled already: it is not trained")
+    chosen = _options(backend, devices, dims, shapes, options, partition, pin_file)
+    chosen.require_native = require_native
+    chosen.rematerialize = rematerialize
+    training = _native.Training()
+    training.loss = loss
+    training.output = output or ""
+    training.optimizer = optimizer
+    training.momentum = momentum
+    training.weight_decay = weight_decay
+    training.clip_norm = clip_norm
+    training.freeze = [freeze] if isinstance(freeze, str) else list(freeze)
+    training.is_random = seed is not None
+    training.seed = seed or 0
+    return _native.trainer(model.content, model.name, training, chosen, progress)
 
 
 def __getattr__(name: str) -> Any:
@@ -163,6 +221,22 @@ def devices(paths: Iterable[str | os.PathLike] = ()) -> list[dict[str, Any]]:
 def backends(paths: Iterable[str | os.PathLike] = ()) -> list[dict[str, Any]]:
     """Every backend that can be found: a list of dicts of name, version, origin, description, error, devices, options."""
     return _native.backends([os.fsdecode(path) for path in paths])["backends"]
+
+
+def _options(backend, devices, dims, shapes, options, partition, pin_file):
+    """What every compilation is asked."""
+    devices = list(devices or ())
+    if backend and devices:
+        raise InvalidArgumentError(f"backend '{_joined(backend)}' and {len(devices)} open devices: one of them")
+    chosen = _native.Options()
+    chosen.backends = _joined(backend)
+    chosen.dims = _pairs(dims)
+    chosen.shapes = [f"{key}={_shape_text(shape)}" for key, shape in (shapes or {}).items()]
+    chosen.options = _pairs(options)
+    chosen.partition = partition or ""
+    chosen.pin_file = os.fsdecode(pin_file or "")
+    chosen.set_devices(devices)
+    return chosen
 
 
 def _joined(backend):

@@ -141,6 +141,32 @@ class Session:
     def __enter__(self) -> Session: ...
     def __exit__(self, *exception: Any) -> None: ...
 
+class Trainer:
+    """A step of training, compiled once; what it learns stays on the device. `candela.trainer` makes it."""
+
+    @property
+    def inputs(self) -> list[Port]:
+        """What a step takes: the model's inputs, then "labels"."""
+    @property
+    def parameters(self) -> list[Port]: ...
+    @property
+    def closed(self) -> bool: ...
+    def step(self, *batch: Array, learning_rate: float, **named: Array) -> float:
+        """One step on a batch, in the order of `inputs` or by name: the loss before it.
+
+        Classes are integers of any type. A loss that is no number leaves parameters that are none.
+        """
+    def read(self, name: str) -> Any:
+        """What a parameter holds now: an ndarray."""
+    def save(self, path: Any) -> None:
+        """Writes the model as it was read, an .onnx file, with what was learned as its initializers."""
+    def report(self) -> dict[str, Any]:
+        """What was compiled and where it goes, the schema candela.placement/1."""
+    def close(self) -> None:
+        """Gives everything back."""
+    def __enter__(self) -> Trainer: ...
+    def __exit__(self, *exception: Any) -> None: ...
+
 def from_dlpack(tensor: SupportsDlpack) -> Tensor:
     """A tensor on the memory of another library's, without a copy: CPU memory, dense, aligned to 16 bytes."""
 
@@ -170,6 +196,22 @@ class Options:
 
 def compile(content: bytes | None, name: str, options: Options, progress: Callable[[str, float], None] | None,
             capacity: int, in_flight: int, /) -> Session: ...
+class Training:
+    loss: str
+    output: str
+    optimizer: str
+    freeze: list[str]
+    momentum: float
+    weight_decay: float
+    clip_norm: float
+    is_random: bool
+    seed: int
+    def __init__(self) -> None: ...
+
+def compile_gradients(content: bytes | None, name: str, of: str, wrt: Sequence[str], options: Options,
+                      progress: Callable[[str, float], None] | None, capacity: int, in_flight: int, /) -> Session: ...
+def trainer(content: bytes | None, name: str, training: Training, options: Options,
+            progress: Callable[[str, float], None] | None, /) -> Trainer: ...
 def load(content: bytes | None, name: str, capacity: int, in_flight: int, /) -> Session: ...
 def devices(paths: Sequence[str], /) -> dict[str, Any]: ...
 def backends(paths: Sequence[str], /) -> dict[str, Any]: ...

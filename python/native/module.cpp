@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include "python/native/requests.h"
+#include "python/native/trainer.h"
 
 namespace candela::python {
 namespace {
@@ -73,7 +74,21 @@ struct Source {
   std::string name;                   ///< the path, or what stands for it
 };
 
+sdk::Model compiledModel(const Source& source, const sdk::Options& options,
+                         const std::optional<sdk::Gradients>& gradients) {
+  const std::string& name = source.name;
+  if (!source.content)
+    return gradients ? sdk::compileGradients(name, *gradients, options)
+                     : sdk::Model::compile(name, options);
+  const void* data = source.content->data();
+  const size_t bytes = source.content->size();
+  return gradients ? sdk::compileGradients(data, bytes, name, *gradients, options)
+                   : sdk::Model::compile(data, bytes, name, options);
+}
+
+/// A model, or its gradients.
 std::shared_ptr<Session> compiled(const Source& source, sdk::Options options,
+                                  const std::optional<sdk::Gradients>& gradients,
                                   const py::object& call, const sdk::Session::Options& requests) {
   const auto progress = std::make_shared<Progress>(call);
   options.progress = Progress::report;
@@ -81,14 +96,28 @@ std::shared_ptr<Session> compiled(const Source& source, sdk::Options options,
   std::optional<sdk::Model> model;
   {
     const Outside outside;
-    if (source.content)
-      model =
-          sdk::Model::compile(source.content->data(), source.content->size(), source.name, options);
-    else
-      model = sdk::Model::compile(source.name, options);
+    model = compiledModel(source, options, gradients);
   }
   progress->stop();
   return std::make_shared<Session>(std::move(*model), requests, progress);
+}
+
+std::shared_ptr<Trainer> trainerOf(const Source& source, const sdk::Training& training,
+                                   sdk::Options options, const py::object& call) {
+  Progress progress{call, {}, true}; // of compiling alone: steps call nothing
+  options.progress = Progress::report;
+  options.progressContext = &progress;
+  std::optional<sdk::Trainer> trainer;
+  {
+    const Outside outside;
+    if (source.content)
+      trainer = sdk::Trainer::create(source.content->data(), source.content->size(), source.name,
+                                     training, options);
+    else
+      trainer = sdk::Trainer::create(source.name, training, options);
+  }
+  progress.stop();
+  return std::make_shared<Trainer>(std::move(*trainer));
 }
 
 sdk::Model loaded(const Source& source) {
@@ -297,6 +326,10 @@ py::object parsedJson(const std::string& text) {
   return py::module_::import("json").attr("loads")(decoded(text));
 }
 
+std::string decodedPath(const py::object& path) {
+  return py::module_::import("os").attr("fsdecode")(path).cast<std::string>();
+}
+
 void defineSession(py::module_& module) {
   const auto submit = [](Session& self, const py::object& inputs, const py::object& outputs,
                          std::optional<double> timeout, bool waits) {
@@ -307,7 +340,7 @@ void defineSession(py::module_& module) {
     self.model()->nameStates(inputs, outputs);
   };
   const auto save = [](Session& self, const py::object& to) {
-    const auto path = py::module_::import("os").attr("fsdecode")(to).cast<std::string>();
+    const std::string path = decodedPath(to);
     const std::shared_ptr<Model> model = self.model();
     const sdk::Model& compiled = model->get();
     const Outside outside;
@@ -337,6 +370,43 @@ void defineSession(py::module_& module) {
       .def("__exit__", [](Session& self, const py::args&) { self.close(); });
 }
 
+/// Arrays in order or by name, and the learning rate.
+double stepOf(Trainer& self, const py::args& args, py::kwargs named) {
+  if (!named.contains("learning_rate"))
+    throw sdk::Error(CANDELA_INVALID_ARGUMENT, "a step needs its learning_rate");
+  const auto rate = named.attr("pop")("learning_rate").cast<double>();
+  if (!args.empty() && !named.empty())
+    throw sdk::Error(CANDELA_INVALID_ARGUMENT, "a batch in order or by name: one of them");
+  return self.step(named.empty() ? py::object(args) : py::object(named), rate);
+}
+
+void defineTraining(py::module_& module) {
+  py::class_<sdk::Training>(module, "Training", "How to train.")
+      .def(py::init<>())
+      .def_readwrite("loss", &sdk::Training::loss)
+      .def_readwrite("output", &sdk::Training::output)
+      .def_readwrite("optimizer", &sdk::Training::optimizer)
+      .def_readwrite("freeze", &sdk::Training::freeze)
+      .def_readwrite("momentum", &sdk::Training::momentum)
+      .def_readwrite("weight_decay", &sdk::Training::weightDecay)
+      .def_readwrite("clip_norm", &sdk::Training::clipNorm)
+      .def_readwrite("is_random", &sdk::Training::isRandom)
+      .def_readwrite("seed", &sdk::Training::seed);
+  const auto save = [](Trainer& self, const py::object& to) { self.save(decodedPath(to)); };
+  py::class_<Trainer, std::shared_ptr<Trainer>>(
+      module, "Trainer", "A step of training, whose states stay on the device.")
+      .def_property_readonly("inputs", [](const Trainer& self) { return self.inputs; })
+      .def_property_readonly("parameters", [](const Trainer& self) { return self.parameters; })
+      .def_property_readonly("closed", &Trainer::isClosed)
+      .def("step", stepOf, "One step on a batch: the loss before it.")
+      .def("read", &Trainer::read, py::arg("name"), "What a parameter holds now.")
+      .def("save", save, py::arg("path"), "Writes the trained model, an .onnx file.")
+      .def("report", [](const Trainer& self) { return parsedJson(self.reportJson()); })
+      .def("close", &Trainer::close, "Gives everything back.")
+      .def("__enter__", [](const std::shared_ptr<Trainer>& self) { return self; })
+      .def("__exit__", [](Trainer& self, const py::args&) { self.close(); });
+}
+
 std::string devicesJson(const std::vector<std::string>& paths) {
   std::vector<const char*> list;
   for (const std::string& path : paths) list.push_back(path.c_str());
@@ -355,7 +425,21 @@ void defineFunctions(py::module_& module) {
                            const sdk::Options& options, const py::object& progress,
                            uint32_t capacity, uint32_t inFlight) {
     const Source source{content ? std::optional<std::string>(*content) : std::nullopt, name};
-    return compiled(source, options, progress, requestOptions(capacity, inFlight));
+    return compiled(source, options, {}, progress, requestOptions(capacity, inFlight));
+  });
+  module.def("compile_gradients", [](std::optional<py::bytes> content, const std::string& name,
+                                     const std::string& of, const std::vector<std::string>& wrt,
+                                     const sdk::Options& options, const py::object& progress,
+                                     uint32_t capacity, uint32_t inFlight) {
+    const Source source{content ? std::optional<std::string>(*content) : std::nullopt, name};
+    return compiled(source, options, sdk::Gradients{of, wrt}, progress,
+                    requestOptions(capacity, inFlight));
+  });
+  module.def("trainer", [](std::optional<py::bytes> content, const std::string& name,
+                           const sdk::Training& training, const sdk::Options& options,
+                           const py::object& progress) {
+    const Source source{content ? std::optional<std::string>(*content) : std::nullopt, name};
+    return trainerOf(source, training, options, progress);
   });
   module.def("load", [](std::optional<py::bytes> content, const std::string& name,
                         uint32_t capacity, uint32_t inFlight) {
@@ -390,5 +474,6 @@ PYBIND11_MODULE(_native, module) {
   defineTensor(module);
   defineFuture(module);
   defineSession(module);
+  defineTraining(module);
   defineFunctions(module);
 }

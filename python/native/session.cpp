@@ -3,8 +3,6 @@
 #include <algorithm>
 
 namespace candela::python {
-namespace {
-
 std::vector<Port> describePorts(const std::vector<sdk::Port>& described) {
   std::vector<Port> ports;
   for (const sdk::Port& port : described) {
@@ -18,25 +16,27 @@ std::vector<Port> describePorts(const std::vector<sdk::Port>& described) {
   return ports;
 }
 
-std::string names(const std::vector<Port>& ports) {
+std::string namesOf(const std::vector<Port>& ports) {
   std::string text;
   for (const Port& port : ports) text += (text.empty() ? "'" : ", '") + port.name + "'";
   return text.empty() ? "none" : text;
 }
 
+namespace {
+
 [[noreturn]] void failUnknown(const py::handle& name, const char* kind,
                               const std::vector<Port>& ports) {
   throw sdk::Error(CANDELA_INVALID_ARGUMENT, std::string(py::str(name)) + ": no such " + kind +
-                                                 " in the model, which has " + names(ports));
+                                                 " in the model, which has " + namesOf(ports));
 }
 
-size_t indexOf(const py::handle& name, const char* kind, const std::vector<Port>& ports) {
+} // namespace
+
+size_t indexOfPort(const py::handle& name, const char* kind, const std::vector<Port>& ports) {
   for (size_t i = 0; i < ports.size(); ++i)
     if (ports[i].pyName.equal(name)) return i;
   failUnknown(name, kind, ports);
 }
-
-} // namespace
 
 bool Port::isKnown() const {
   const auto isOpen = [](int64_t dim) { return dim < 0; };
@@ -112,7 +112,7 @@ void Call::readNamed(const Model& model, const py::dict& named) {
     ++found;
   }
   if (found == named.size()) return;
-  for (const auto& [name, array] : named) indexOf(name, "input", model.inputs);
+  for (const auto& [name, array] : named) indexOfPort(name, "input", model.inputs);
 }
 
 void Call::readInOrder(const Model& model, const py::tuple& inOrder) {
@@ -132,7 +132,7 @@ void Call::checkInputsGiven(const Model& model) const {
     if (!inputs_[i].isGiven() && !model.inputs[i].isState)
       throw sdk::Error(CANDELA_INVALID_ARGUMENT, "input '" + model.inputs[i].name +
                                                      "' is missing; the model has " +
-                                                     names(model.inputs));
+                                                     namesOf(model.inputs));
 }
 
 void Call::chooseOutputs(const Model& model, const py::object& outputs) {
@@ -141,12 +141,12 @@ void Call::chooseOutputs(const Model& model, const py::object& outputs) {
     return;
   }
   if (py::isinstance<py::str>(outputs)) {
-    isWanted_[indexOf(outputs, "output", model.outputs)] = true;
+    isWanted_[indexOfPort(outputs, "output", model.outputs)] = true;
     return;
   }
   const bool isMemory = py::isinstance<py::dict>(outputs);
   for (const py::handle name : outputs) {
-    const size_t i = indexOf(name, "output", model.outputs);
+    const size_t i = indexOfPort(name, "output", model.outputs);
     isWanted_[i] = true;
     if (!isMemory) continue;
     memory_[i] = outputs[name];

@@ -18,6 +18,12 @@ struct Port {
   py::object shape() const; ///< None, or a tuple with None for dims that only a run knows
 };
 
+std::vector<Port> describePorts(const std::vector<sdk::Port>& described);
+/// "'x', 'y'", or none.
+std::string namesOf(const std::vector<Port>& ports);
+/// Which port has the name; `kind` is what they are in messages. Throws sdk::Error.
+size_t indexOfPort(const py::handle& name, const char* kind, const std::vector<Port>& ports);
+
 /// A compiled model and what it takes and gives.
 class Model {
 public:

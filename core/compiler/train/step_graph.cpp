@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/compiler/differentiate/differentiate.h"
-#include "core/compiler/import/import.h"
 
 namespace candela::train {
 namespace {
@@ -232,9 +231,8 @@ Model withParametersAsInputs(const Model& model, const std::vector<Parameter>& p
 
 Result<StepGraph> makeStep(const Model& model, const std::vector<Parameter>& parameters,
                            const StepSettings& settings) {
-  import::ImportOptions options;
-  options.shapes = settings.shapes;
-  CDL_ASSIGN(Graph graph, import::importModel(withParametersAsInputs(model, parameters), options));
+  CDL_ASSIGN(Graph graph,
+             import::importModel(withParametersAsInputs(model, parameters), settings.import));
   try {
     return StepMaker(std::move(graph), parameters, settings).make();
   } catch (const Failure& failure) {

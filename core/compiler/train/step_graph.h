@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/compiler/import/import.h"
 #include "core/compiler/import/onnx_io/model.h"
 #include "core/compiler/train/losses.h"
 #include "core/compiler/train/optimizers.h"
@@ -11,9 +12,9 @@ namespace candela::train {
 struct StepSettings {
   Loss loss = Loss::crossEntropy;
   OptimizerSettings optimizer;
-  double clipNorm = 0;                   ///< 0: gradients stay as they are
-  std::map<std::string, Shape> shapes{}; ///< of the model's inputs, for one batch
-  std::string output;                    ///< that the loss is of; empty: the only one
+  double clipNorm = 0;            ///< 0: gradients stay as they are
+  import::ImportOptions import{}; ///< its dims and shapes are those of one batch
+  std::string output;             ///< that the loss is of; empty: the only one
 };
 
 /// What a step carries to the next one: a parameter, or what the optimizer keeps of one. Its input

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/compiler/import/import.h"
-
 #include "core/compiler/graph/loop.h"
 #include "core/runtime/session/session.h"
 
@@ -13,6 +11,9 @@ namespace candela::train {
 using runtime::session::BufferRef;
 
 namespace {
+
+/// Outputs of a step before its states: the loss and the scores.
+constexpr size_t kStateOutputs = 2;
 
 Tensor number(double value) {
   return Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)});
@@ -45,9 +46,10 @@ const runtime::bundle::Bundle& Trainer::bundle() const { return session_->bundle
 
 Result<Trainer> Trainer::create(StepGraph step, const OptimizerSettings& optimizer,
                                 const std::string& modelName,
-                                std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
+                                std::span<const std::shared_ptr<runtime::plugin::Device>> devices,
+                                driver::CompileOptions options) {
   Trainer trainer(std::move(step), optimizer);
-  driver::CompileOptions options;
+  options.states.clear();
   for (const CarriedState& state : trainer.step_.states)
     options.states.push_back(state.input + "=" + state.output);
   const std::vector<std::string> states = options.states;
@@ -62,7 +64,22 @@ void Trainer::start(std::vector<Tensor> states) {
   isGiven_ = true;
 }
 
-Result<StepOutput> Trainer::run(const StepInput& input, bool keeps) {
+Status Trainer::readStates() {
+  if (isGiven_) return Status::ok();
+  std::vector<Tensor> read;
+  std::vector<BufferRef> to;
+  for (const CarriedState& state : step_.states) {
+    CDL_ASSIGN(Tensor room, Tensor::zeros(state.first.elem, state.first.dims));
+    to.push_back(BufferRef::onHost(room.bytes.data()));
+    read.push_back(std::move(room));
+  }
+  CDL_TRY(session_->readStates(to));
+  states_ = std::move(read);
+  return Status::ok();
+}
+
+/// The host's part of a step, by the names of its inputs; states that go on are not among them.
+std::map<std::string, Tensor> Trainer::given(const StepInput& input) const {
   const auto correction = [&](double beta) {
     return number(1 / (1 - std::pow(beta, static_cast<double>(input.number))));
   };
@@ -73,28 +90,27 @@ Result<StepOutput> Trainer::run(const StepInput& input, bool keeps) {
   for (size_t i = 0; i < input.data.size(); ++i) given.emplace(step_.dataInputs[i], input.data[i]);
   for (size_t i = 0; isGiven_ && i < states_.size(); ++i)
     given.emplace(step_.states[i].input, states_[i]);
+  return given;
+}
+
+Result<StepOutput> Trainer::run(const StepInput& input, Reads reads) {
+  const std::map<std::string, Tensor> bound = given(input);
   std::vector<BufferRef> in;
   for (const graph::Value* value : step_.graph.inputs()) {
-    const auto found = given.find(value->name);
-    in.push_back(found == given.end() ? BufferRef()
+    const auto found = bound.find(value->name);
+    in.push_back(found == bound.end() ? BufferRef()
                                       : BufferRef::onHost(found->second.bytes.data()));
   }
   StepOutput output;
   CDL_ASSIGN(Tensor loss, Tensor::zeros(Elem::f32_, {}));
-  CDL_ASSIGN(output.scores, Tensor::zeros(step_.scores.elem, step_.scores.shape()));
-  std::vector<Tensor> left;
-  for (const CarriedState& state : step_.states) {
-    left.emplace_back();
-    if (!keeps) continue;
-    CDL_ASSIGN(left.back(), Tensor::zeros(state.first.elem, state.first.dims));
+  std::vector<BufferRef> out(kStateOutputs + step_.states.size());
+  out[0] = BufferRef::onHost(loss.bytes.data());
+  if (reads == Reads::scores) {
+    CDL_ASSIGN(output.scores, Tensor::zeros(step_.scores.elem, step_.scores.shape()));
+    out[1] = BufferRef::onHost(output.scores.bytes.data());
   }
-  std::vector<BufferRef> out{BufferRef::onHost(loss.bytes.data()),
-                             BufferRef::onHost(output.scores.bytes.data())};
-  for (const Tensor& state : left)
-    out.push_back(keeps ? BufferRef::onHost(state.bytes.data()) : BufferRef());
   CDL_TRY(session_->runAt(in, out));
   isGiven_ = false;
-  if (keeps) states_ = std::move(left);
   output.loss = static_cast<double>(*loss.as<float>());
   return output;
 }
@@ -106,10 +122,8 @@ Result<Evaluator>
 Evaluator::create(const import::onnx_io::Model& model, const std::vector<Parameter>& parameters,
                   const StepSettings& settings,
                   std::span<const std::shared_ptr<runtime::plugin::Device>> devices) {
-  import::ImportOptions options;
-  options.shapes = settings.shapes;
   CDL_ASSIGN(graph::Graph graph,
-             import::importModel(withParametersAsInputs(model, parameters), options));
+             import::importModel(withParametersAsInputs(model, parameters), settings.import));
   Evaluator made;
   for (const graph::Value* input : graph.inputs()) made.inputs_.push_back(input->name);
   for (const Parameter& parameter : parameters) made.parameters_.push_back(parameter.name);

@@ -1,6 +1,7 @@
 // graph.h over the Graph.
 #include <candela/graph.h>
 
+#include "core/compiler/differentiate/differentiate.h"
 #include "core/compiler/graph/text.h"
 #include "core/runtime/api/arguments.h"
 #include "core/runtime/api/compile.h"
@@ -86,6 +87,31 @@ Status addOp(candela_graph& to, const GivenNode& given, std::span<candela_value_
              to.graph.addNode(*kind, std::move(operands), std::move(attrs), std::move(provenance),
                               nullptr, static_cast<int>(results.size())));
   for (size_t r = 0; r < results.size(); ++r) results[r] = addValue(to, node->result(r));
+  return Status::ok();
+}
+
+/// What is differentiated, in the caller's numbers.
+struct GivenGradients {
+  candela_value_t of;
+  candela_value_t weight; ///< 0: none
+  std::span<const candela_value_t> wrt;
+};
+
+Status addGradients(candela_graph& to, const GivenGradients& given,
+                    std::span<candela_value_t> gradients) {
+  differentiate::Cotangent cotangent;
+  CDL_ASSIGN(cotangent.of, valueOf(to, given.of));
+  if (given.weight != 0) {
+    CDL_ASSIGN(cotangent.weight, valueOf(to, given.weight));
+  }
+  std::vector<graph::Value*> wrt;
+  for (const candela_value_t value : given.wrt) {
+    wrt.push_back(nullptr);
+    CDL_ASSIGN(wrt.back(), valueOf(to, value));
+  }
+  CDL_ASSIGN(const std::vector<differentiate::Gradient> made,
+             differentiate::differentiate(to.graph, std::span(&cotangent, 1), wrt));
+  for (size_t i = 0; i < made.size(); ++i) gradients[i] = addValue(to, made[i].value);
   return Status::ok();
 }
 
@@ -203,6 +229,17 @@ candela_status_t candela_compile_graph(const candela_graph_t* graph,
     return createModel(model, name.c_str(), [&](candela_model& made) {
       return compileModel(made, {name, load}, options);
     });
+  });
+}
+
+candela_status_t candela_graph_gradients(candela_graph_t* graph, candela_value_t of,
+                                         candela_value_t weight, const candela_value_t* wrt,
+                                         uint32_t wrt_count, candela_value_t* gradients,
+                                         char* error, size_t error_size) {
+  return guarded(error, error_size, [&]() -> Status {
+    if (!graph || ((!wrt || !gradients) && wrt_count))
+      return badArgument("no graph, no values, or nowhere to put gradients");
+    return addGradients(*graph, {of, weight, {wrt, wrt_count}}, {gradients, wrt_count});
   });
 }
 

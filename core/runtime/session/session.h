@@ -59,6 +59,10 @@ public:
   Status runAt(BufferRefs inputs, BufferRefs outputs, RunControl* control = nullptr,
                RunStats* stats = nullptr);
 
+  /// Copies what states hold now, in the order of bundle().states, each to memory of its size; a
+  /// run takes its turn first. Failure: invalid_argument for another number of places; a device's.
+  Status readStates(BufferRefs to);
+
   // ---- The same stage by stage, for who has threads for the devices
 
   class Run;

@@ -44,6 +44,19 @@ Status Session::initStates() {
   });
 }
 
+Status Session::readStates(BufferRefs to) {
+  if (to.size() != bundle_.states.size())
+    return badArgument("{} places for states were given, the model has {}", to.size(),
+                       bundle_.states.size());
+  const std::unique_lock turn = states_.takeTurn();
+  RunStats stats;
+  for (size_t s = 0; s < to.size(); ++s) {
+    const States::Held& held = states_.held()[s];
+    CDL_TRY(transfers_.move(held.nowAt, to[s], valueBytes_[held.value], stats));
+  }
+  return Status::ok();
+}
+
 namespace {
 
 /// Bytes that somebody is about to write.

@@ -1,5 +1,4 @@
 // candela train: from labelled data to the weights of a model, on any backend.
-#include "core/compiler/import/onnx_io/write.h"
 #include "core/support/file.h"
 #include "tools/candela/support/command.h"
 #include "tools/candela/support/model.h"
@@ -24,7 +23,7 @@ void train(const TrainArguments& arguments, Console& console) {
   refuseBundle(arguments.path);
   Training training(arguments, console);
   training.run();
-  check(import::onnx_io::writeModel(training.result(), arguments.output), kWorkFailed);
+  training.write(arguments.output);
   if (!arguments.html.empty()) {
     const std::string page = curvePage(training.report(), arguments.path);
     check(writeFile(arguments.html, page.data(), page.size()), kWorkFailed);

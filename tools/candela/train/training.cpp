@@ -152,10 +152,10 @@ Training::Training(const TrainArguments& arguments, Console& console)
   if (a_.testData.empty() != a_.testLabels.empty())
     fail(kBadInput, "--test-data and --test-labels go together");
   devices_ = devicesFor(a_.backends, a_.options);
-  model_ = check(import::onnx_io::readModel(a_.path));
-  parameters_ = check(train::parametersOf(model_, a_.freeze));
-  checkBatch(model_, a_.batch);
-  data_.emplace(model_, a_.data, a_.scales);
+  file_ = check(train::readModelFile(a_.path));
+  parameters_ = check(train::parametersOf(file_.model, a_.freeze));
+  checkBatch(file_.model, a_.batch);
+  data_.emplace(file_.model, a_.data, a_.scales);
   data_->checkScales();
   labels_.emplace(a_.labels, data_->count());
   if (a_.batch > data_->count())
@@ -187,17 +187,17 @@ void Training::tellParameters() const {
 
 void Training::compile() {
   const Progress progress("compiling");
-  step_.shapes = data_->shapes(a_.batch);
-  train::StepGraph step = check(train::makeStep(model_, parameters_, step_));
+  step_.import.shapes = data_->shapes(a_.batch);
+  train::StepGraph step = check(train::makeStep(file_.model, parameters_, step_));
   for (const std::string& name : step.unreached)
     console_.note("nothing of the loss depends on '{}', which stays as it is", name);
   const int64_t classes = step.scores.rank() > 1 ? step.scores.dim(1) : 0;
   labels_->check(step_.loss, step.labels, classes);
   if (!a_.testData.empty()) {
-    testData_.emplace(model_, a_.testData, a_.scales);
+    testData_.emplace(file_.model, a_.testData, a_.scales);
     testLabels_.emplace(a_.testLabels, testData_->count());
     testLabels_->check(step_.loss, step.labels, classes);
-    evaluator_.emplace(check(train::Evaluator::create(model_, parameters_, step_, devices_)));
+    evaluator_.emplace(check(train::Evaluator::create(file_.model, parameters_, step_, devices_)));
   }
   trainer_.emplace(
       check(train::Trainer::create(std::move(step), step_.optimizer, a_.path, devices_)));
@@ -221,7 +221,7 @@ Json Training::settings() const {
           {"freeze", a_.freeze},
           {"data", data_->hash()},
           {"labels", labels_->hash()},
-          {"constants", hashOfConstants(model_, parameters_)},
+          {"constants", hashOfConstants(file_.model, parameters_)},
           {"scale", a_.scales},
           {"output_name", a_.lossOutput},
           {"backend", a_.backends},
@@ -273,8 +273,9 @@ Json Training::epoch(int64_t number) {
   right_ = judged_ = 0;
   for (int64_t i = 0; i < stepsEach_; ++i) {
     const auto first = order.begin() + i * a_.batch;
-    runStep(number * stepsEach_ + i, {first, first + a_.batch}, i + 1 == stepsEach_);
+    runStep(number * stepsEach_ + i, {first, first + a_.batch});
   }
+  check(trainer_->readStates(), kWorkFailed);
   if (!std::ranges::all_of(trainer_->states(), isFinite))
     failAtNumber("a parameter is not finite", (number + 1) * stepsEach_ - 1);
   Json record = {{"epoch", number + 1},
@@ -286,22 +287,24 @@ Json Training::epoch(int64_t number) {
   return record;
 }
 
-void Training::runStep(int64_t number, const std::vector<int64_t>& samples, bool keeps) {
+void Training::runStep(int64_t number, const std::vector<int64_t>& samples) {
   const uint64_t shiftSeed = splitmix64(splitmix64(~a_.seed) + static_cast<uint64_t>(number));
   const std::map<std::string, Tensor> batch = data_->shiftedBatch(samples, a_.shift, shiftSeed);
   train::StepInput input;
   // The step's inputs are those of the model in its order, whatever their names.
-  for (const import::onnx_io::ValueInfo& each : model_.graph.inputs)
+  for (const import::onnx_io::ValueInfo& each : file_.model.graph.inputs)
     if (const auto found = batch.find(each.name); found != batch.end())
       input.data.push_back(found->second);
   input.labels = labels_->batch(samples);
   input.learningRate = learningRate(schedule_, number);
   input.number = number + 1;
-  const train::StepOutput output = check(trainer_->run(input, keeps), kWorkFailed);
+  const bool isClassifier = step_.loss == train::Loss::crossEntropy;
+  const train::Reads reads = isClassifier ? train::Reads::scores : train::Reads::loss;
+  const train::StepOutput output = check(trainer_->run(input, reads), kWorkFailed);
   if (!std::isfinite(output.loss)) failAtNumber(fmt::format("the loss is {}", output.loss), number);
   losses_.push_back(output.loss);
   lossSum_ += output.loss;
-  if (step_.loss != train::Loss::crossEntropy) return;
+  if (!isClassifier) return;
   right_ += rightOnes(output.scores, input.labels, a_.batch);
   judged_ += input.labels.count();
 }
@@ -363,10 +366,10 @@ void Training::save(int64_t epochs) {
                   trainer_->step().states);
 }
 
-import::onnx_io::Model Training::result() const {
+void Training::write(const std::string& path) const {
   std::vector<train::Parameter> learned = parameters_;
   for (size_t i = 0; i < learned.size(); ++i) learned[i].value = trainer_->states()[i];
-  return train::withValues(model_, learned);
+  check(train::writeTrained(file_, learned, path), kWorkFailed);
 }
 
 } // namespace candela::tool

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/compiler/train/model_file.h"
 #include "core/compiler/train/trainer.h"
 #include "tools/candela/train/checkpoint.h"
 #include "tools/candela/train/data.h"
@@ -39,8 +40,8 @@ public:
   /// What was done, for --json: settings, one record for each epoch, and the loss of each step of
   /// this call.
   const Json& report() const { return report_; }
-  /// The model with what was learned.
-  import::onnx_io::Model result() const;
+  /// Writes the model with what was learned.
+  void write(const std::string& path) const;
 
 private:
   void compile();
@@ -49,7 +50,7 @@ private:
   /// How much is trained.
   void tellParameters() const;
   Json epoch(int64_t number);
-  void runStep(int64_t number, const std::vector<int64_t>& samples, bool keeps);
+  void runStep(int64_t number, const std::vector<int64_t>& samples);
   void judge(Json& record);
   void tell(const Json& record) const;
   void save(int64_t epochs);
@@ -57,7 +58,7 @@ private:
 
   const TrainArguments& a_;
   Console& console_;
-  import::onnx_io::Model model_;
+  train::ModelFile file_;
   std::vector<train::Parameter> parameters_;
   std::vector<std::shared_ptr<runtime::plugin::Device>> devices_;
   std::optional<TrainingData> data_, testData_;

@@ -215,11 +215,15 @@ onnx::ModelProto begun(const Model& model) {
 } // namespace
 
 Status writeModel(const Model& model, const std::string& path) {
-  Bytes bytes;
+  Bytes content;
   if (model.isOnnx) {
-    CDL_ASSIGN(bytes, mapProtobuf(model.path));
+    CDL_ASSIGN(content, mapProtobuf(model.path));
   }
-  const Payloads payloads(bytes);
+  return writeModel(model, content, path);
+}
+
+Status writeModel(const Model& model, const Bytes& content, const std::string& path) {
+  const Payloads payloads(model.isOnnx ? content : Bytes());
   onnx::ModelProto proto;
   if (!model.isOnnx) proto = begun(model);
   if (model.isOnnx) {

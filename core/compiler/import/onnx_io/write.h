@@ -11,5 +11,8 @@ namespace candela::import::onnx_io {
 /// it. Tensors stand in the new file itself. An old file at `path` survives a failure.
 /// Failures: io; unsupported for more than 2 GB, protobuf's limit.
 Status writeModel(const Model& model, const std::string& path);
+/// The same where the content of the file model.path is at hand: that file is not read, and need
+/// not be there any more.
+Status writeModel(const Model& model, const Bytes& content, const std::string& path);
 
 } // namespace candela::import::onnx_io

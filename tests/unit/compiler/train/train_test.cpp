@@ -248,7 +248,7 @@ TEST(StepGraph, CarriesParametersThenWhatTheOptimizerKeeps) {
   StepSettings settings;
   settings.loss = Loss::meanSquares;
   settings.optimizer.kind = Optimizer::momentum;
-  settings.shapes["x"] = {2, 3};
+  settings.import.shapes["x"] = {2, 3};
   const auto parameters = parametersOf(smallModel(), {}).orAbort();
   const StepGraph step = makeStep(smallModel(), parameters, settings).orAbort();
   std::vector<std::string> names;
@@ -287,7 +287,7 @@ TEST(StepGraph, LeavesWhatTheLossDoesNotDependOn) {
   settings.loss = Loss::meanSquares;
   settings.optimizer.kind = Optimizer::adamw;
   settings.optimizer.weightDecay = 0.5;
-  settings.shapes["x"] = {2, 3};
+  settings.import.shapes["x"] = {2, 3};
   const Model model = withUnusedProduct(smallModel());
   const auto parameters = parametersOf(model, {}).orAbort();
   const StepGraph step = makeStep(model, parameters, settings).orAbort();
@@ -308,7 +308,7 @@ TEST(StepGraph, LeavesWhatTheLossDoesNotDependOn) {
 TEST(StepGraph, RefusesALossThatNoParameterMoves) {
   StepSettings settings;
   settings.loss = Loss::meanSquares;
-  settings.shapes["x"] = {2, 3};
+  settings.import.shapes["x"] = {2, 3};
   Model model = withUnusedProduct(smallModel());
   model.graph.outputs[0].name = "x2";
   model.graph.outputs[0].dims[1].value = 3;
@@ -370,7 +370,7 @@ TEST_F(Scores, AreNotThoseOfASoftmaxOverAnotherAxis) {
 
 TEST(StepGraph, RefusesWhatDoesNotFit) {
   StepSettings settings;
-  settings.shapes["x"] = {2, 3};
+  settings.import.shapes["x"] = {2, 3};
   const auto parameters = parametersOf(smallModel(), {}).orAbort();
   settings.output = "z";
   EXPECT_THAT(makeStep(smallModel(), parameters, settings).status().message(),

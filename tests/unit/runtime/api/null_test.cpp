@@ -3,6 +3,7 @@
 #include <candela/async.h>
 #include <candela/candela.hpp>
 #include <candela/graph.h>
+#include <candela/train.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -268,6 +269,90 @@ TEST(Null, OfGraphs) {
   });
 }
 
+TEST(Null, OfGradients) {
+  asked.insert(
+      {"candela_graph_gradients", "candela_compile_gradients", "candela_compile_gradients_memory"});
+  candela_value_t value = 0;
+  candela_model_t* model = nullptr;
+  expectRefused("graph_gradients: graph", [&](char* e, size_t n) {
+    return candela_graph_gradients(nullptr, 1, 0, &value, 1, &value, e, n);
+  });
+  candela_graph_t* graph = nullptr;
+  ASSERT_EQ(candela_graph_create(nullptr, &graph), CANDELA_OK);
+  expectRefused("graph_gradients: wrt", [&](char* e, size_t n) {
+    return candela_graph_gradients(graph, 1, 0, nullptr, 1, &value, e, n);
+  });
+  expectRefused("graph_gradients: gradients", [&](char* e, size_t n) {
+    return candela_graph_gradients(graph, 1, 0, &value, 1, nullptr, e, n);
+  });
+  expectRefused("graph_gradients: of", [&](char* e, size_t n) {
+    return candela_graph_gradients(graph, 0, 0, nullptr, 0, nullptr, e, n);
+  });
+  candela_graph_free(graph);
+  expectRefused("compile_gradients: path", [&](char* e, size_t n) {
+    return candela_compile_gradients(nullptr, nullptr, nullptr, nullptr, &model, e, n);
+  });
+  expectRefused("compile_gradients: model", [&](char* e, size_t n) {
+    return candela_compile_gradients(kDigits.c_str(), nullptr, nullptr, nullptr, nullptr, e, n);
+  });
+  expectRefused("compile_gradients_memory: data", [&](char* e, size_t n) {
+    return candela_compile_gradients_memory(nullptr, 1, "x.onnx", nullptr, nullptr, nullptr, &model,
+                                            e, n);
+  });
+}
+
+TEST(Null, OfTraining) {
+  asked.insert({"candela_trainer_create", "candela_trainer_create_memory", "candela_trainer_free",
+                "candela_trainer_input_count", "candela_trainer_input",
+                "candela_trainer_parameter_count", "candela_trainer_parameter",
+                "candela_trainer_step", "candela_trainer_read", "candela_trainer_save",
+                "candela_trainer_report_json"});
+  candela_trainer_t* trainer = nullptr;
+  expectRefused("trainer_create: path", [&](char* e, size_t n) {
+    return candela_trainer_create(nullptr, nullptr, nullptr, &trainer, e, n);
+  });
+  expectRefused("trainer_create: trainer", [](char* e, size_t n) {
+    return candela_trainer_create(kDigits.c_str(), nullptr, nullptr, nullptr, e, n);
+  });
+  expectRefused("trainer_create_memory: data", [&](char* e, size_t n) {
+    return candela_trainer_create_memory(nullptr, 1, "x.onnx", nullptr, nullptr, &trainer, e, n);
+  });
+  expectRefused("trainer_create_memory: name", [&](char* e, size_t n) {
+    return candela_trainer_create_memory("", 1, nullptr, nullptr, nullptr, &trainer, e, n);
+  });
+  candela_trainer_free(nullptr);
+  candela_tensor_t tensor{};
+  EXPECT_EQ(candela_trainer_input_count(nullptr), 0u);
+  EXPECT_EQ(candela_trainer_input(nullptr, 0, &tensor), nullptr);
+  EXPECT_EQ(candela_trainer_parameter_count(nullptr), 0u);
+  EXPECT_EQ(candela_trainer_parameter(nullptr, 0, nullptr), nullptr);
+  EXPECT_EQ(candela_trainer_report_json(nullptr), nullptr);
+  double loss = 0;
+  expectRefused("trainer_step: trainer", [&](char* e, size_t n) {
+    return candela_trainer_step(nullptr, &tensor, 1, 0, &loss, e, n);
+  });
+  expectRefused("trainer_read: trainer",
+                [&](char* e, size_t n) { return candela_trainer_read(nullptr, 0, &tensor, e, n); });
+  expectRefused("trainer_save: trainer",
+                [](char* e, size_t n) { return candela_trainer_save(nullptr, "x", e, n); });
+  candela_options_t options = CANDELA_OPTIONS_INIT;
+  const char* const dims[] = {"N=1", nullptr};
+  options.dims = dims;
+  ASSERT_EQ(candela_trainer_create(kDigits.c_str(), nullptr, &options, &trainer, nullptr, 0),
+            CANDELA_OK);
+  expectRefused("trainer_step: inputs", [&](char* e, size_t n) {
+    return candela_trainer_step(trainer, nullptr, 2, 0, &loss, e, n);
+  });
+  expectRefused("trainer_step: loss", [&](char* e, size_t n) {
+    return candela_trainer_step(trainer, &tensor, 1, 0, nullptr, e, n);
+  });
+  expectRefused("trainer_read: output",
+                [&](char* e, size_t n) { return candela_trainer_read(trainer, 0, nullptr, e, n); });
+  expectRefused("trainer_save: path",
+                [&](char* e, size_t n) { return candela_trainer_save(trainer, nullptr, e, n); });
+  candela_trainer_free(trainer);
+}
+
 TEST(Null, OptionsWithoutAnything) {
   candela_options_t options{}; // struct_size 0: of no version
   candela_model_t* model = nullptr;
@@ -307,7 +392,7 @@ TEST(Progress, MayThrowAnything) {
 TEST(NullAll, FunctionsOfTheHeadersAreAsked) {
   const std::regex declared(R"(CANDELA_API [^;(]*?(candela_\w+)\()");
   std::set<std::string> functions;
-  for (const char* name : {"candela.h", "async.h", "graph.h"}) {
+  for (const char* name : {"candela.h", "async.h", "graph.h", "train.h"}) {
     std::ifstream file(std::string(CANDELA_SOURCE_DIR "/include/candela/") + name);
     const std::string header((std::istreambuf_iterator<char>(file)), {});
     for (std::sregex_iterator at(header.begin(), header.end(), declared), end; at != end; ++at)
