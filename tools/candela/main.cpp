@@ -125,6 +125,7 @@ int run(int argc, char** argv) {
   addBackends(app, console);
   addInspect(app, console);
   addOpt(app, console);
+  addExport(app, console);
   addLower(app, console);
   addPlan(app, console);
   addConform(app, console);

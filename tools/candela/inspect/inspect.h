@@ -24,6 +24,8 @@ Page inspectPlugin(const std::string& path, bool loads);
 Page inspectTensor(const std::string& path); ///< .npy
 Page inspectReport(const std::string& path); ///< a JSON report of this tool
 
+/// Nodes but constants, between the graph's inputs and outputs.
+void drawGraph(Drawing& drawing, const graph::Graph& graph);
 /// Instructions, buffers and a drawing of the waits.
 void addProgram(Page& page, const program::Program& program);
 

@@ -165,43 +165,53 @@ Page inspectModel(const std::string& path, const std::string& backends, ImportFl
   return page;
 }
 
+void drawGraph(Drawing& drawing, const graph::Graph& graph) {
+  std::map<const graph::Value*, std::string> producer;
+  for (const graph::Value* input : graph.inputs()) {
+    drawing.nodes.push_back({"input " + input->name, input->name, input->type.text()});
+    producer[input] = drawing.nodes.back().id;
+  }
+  int nodes = 0;
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == graph::OpKind::Constant) continue;
+    const std::string id = fmt::format("node {}", nodes++);
+    drawing.nodes.push_back({id, std::string(graph::opName(node->kind)), node->userName()});
+    for (const graph::Value* operand : node->operands()) {
+      const auto at = producer.find(operand);
+      if (at != producer.end()) drawing.edges.push_back({at->second, id, operand->type.text()});
+    }
+    for (const graph::Value* result : node->results()) producer[result] = id;
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const graph::Value* output = graph.outputs()[i];
+    const std::string id = "output " + graph.outputNames()[i];
+    drawing.nodes.push_back({id, graph.outputNames()[i], output->type.text()});
+    const auto at = producer.find(output);
+    if (at != producer.end()) drawing.edges.push_back({at->second, id, ""});
+  }
+}
+
 namespace {
 
 Page inspectGraph(const std::string& path, const graph::Graph& graph) {
   Page page{"graph", path, {}, {}, {}};
   std::map<std::string, uint64_t> ops;
   uint64_t constants = 0, constantBytes = 0, nodes = 0;
-  std::map<const graph::Value*, std::string> producer;
   PageTable inputs{"inputs", {"name", "type"}, {}}, outputs{"outputs", {"name", "type"}, {}};
-  for (const graph::Value* input : graph.inputs()) {
+  for (const graph::Value* input : graph.inputs())
     inputs.rows.push_back({input->name, input->type.text()});
-    page.drawing.nodes.push_back({"input " + input->name, input->name, input->type.text()});
-    producer[input] = page.drawing.nodes.back().id;
-  }
   for (const auto& node : graph.nodes()) {
-    if (node->kind == graph::OpKind::Constant) {
-      ++constants;
+    const bool isConstant = node->kind == graph::OpKind::Constant;
+    constants += isConstant ? 1 : 0;
+    nodes += isConstant ? 0 : 1;
+    if (isConstant)
       constantBytes += node->payload->sizeBytes();
-      continue;
-    }
-    ++ops[std::string(graph::opName(node->kind))];
-    const std::string id = fmt::format("node {}", nodes++);
-    page.drawing.nodes.push_back({id, std::string(graph::opName(node->kind)), node->userName()});
-    for (const graph::Value* operand : node->operands()) {
-      const auto at = producer.find(operand);
-      if (at != producer.end())
-        page.drawing.edges.push_back({at->second, id, operand->type.text()});
-    }
-    for (const graph::Value* result : node->results()) producer[result] = id;
+    else
+      ++ops[std::string(graph::opName(node->kind))];
   }
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const graph::Value* output = graph.outputs()[i];
-    outputs.rows.push_back({graph.outputNames()[i], output->type.text()});
-    const std::string id = "output " + graph.outputNames()[i];
-    page.drawing.nodes.push_back({id, graph.outputNames()[i], output->type.text()});
-    const auto at = producer.find(output);
-    if (at != producer.end()) page.drawing.edges.push_back({at->second, id, ""});
-  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    outputs.rows.push_back({graph.outputNames()[i], graph.outputs()[i]->type.text()});
+  drawGraph(page.drawing, graph);
   page.fact("name", graph.name);
   page.fact("nodes", nodes);
   page.fact("constants", constants);

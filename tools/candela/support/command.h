@@ -16,6 +16,7 @@ void addBackends(CLI::App& app, Console& console);
 void addDebug(CLI::App& app, Console& console);
 void addInspect(CLI::App& app, Console& console);
 void addOpt(CLI::App& app, Console& console);
+void addExport(CLI::App& app, Console& console);
 void addLower(CLI::App& app, Console& console);
 void addPlan(CLI::App& app, Console& console);
 void addConform(CLI::App& app, Console& console);
