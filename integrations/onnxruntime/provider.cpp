@@ -1,0 +1,157 @@
+#include "integrations/onnxruntime/provider.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "integrations/onnxruntime/context.h"
+
+namespace candela::ort {
+
+using namespace abi;
+
+namespace {
+
+std::vector<std::string> namesOf(const std::vector<const OrtValueInfo*>& infos, const Api& api) {
+  std::vector<std::string> names;
+  for (const OrtValueInfo* info : infos)
+    names.emplace_back(info ? api.get<const char*>(GetValueInfoName, info) : "");
+  return names;
+}
+
+/// The whole graph as a part, whose outputs are those of the fused node.
+Part wholeOf(const GraphView& graph, const std::vector<std::string>& outputs) {
+  std::vector<size_t> all(graph.nodes.size());
+  for (size_t node = 0; node < all.size(); ++node) all[node] = node;
+  Part part = partOf(graph, all);
+  part.outputs = outputs;
+  return part;
+}
+
+} // namespace
+
+Provider::Provider(const Api& api, const ProviderOptions& options, const OrtLogger* logger)
+    : OrtEp{}, api_(api), options_(options), logger_(logger), compiler_(api, options_) {
+  checkBackends(options_);
+  ort_version_supported = kApiVersion;
+  GetName = [](const OrtEp*) -> const char* { return kProviderName; };
+  GetCapability = [](OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
+    auto* const self = static_cast<Provider*>(ep);
+    return guarded(self->api_, [&] { self->claim(graph, support); });
+  };
+  Compile = [](OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused, size_t count,
+               OrtNodeComputeInfo** infos, OrtNode** contexts) {
+    auto* const self = static_cast<Provider*>(ep);
+    return guarded(self->api_, [&] {
+      for (size_t i = 0; i < count; ++i)
+        infos[i] = self->compile({graphs[i], fused[i], i == 0}, contexts ? &contexts[i] : nullptr)
+                       .release();
+    });
+  };
+  ReleaseNodeComputeInfos = [](OrtEp* ep, OrtNodeComputeInfo** infos, size_t count) {
+    static_cast<Provider*>(ep)->release(infos, count);
+  };
+  GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) -> const char* {
+    return static_cast<Provider*>(ep)->compatibility_.c_str();
+  };
+  compatibility_ = compatibilityOf(options_.compile.backends);
+}
+
+void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
+  const GraphView view = readGraph(api_, graph);
+  claimContexts(view, support);
+  if (view.nodes.empty() || isInsideTaken(graph, view)) return;
+  const Capability capability = capabilityOf(compiler_, options_, view);
+  OrtNodeFusionOptions fusion{};
+  fusion.ort_version_supported = kApiVersion;
+  fusion.drop_constant_initializers = true; // the compiled part has its own
+  for (const Part& part : capability.parts) {
+    std::vector<const OrtNode*> nodes;
+    for (const size_t node : part.nodes) nodes.push_back(view.nodes[node].node);
+    api_.call(EpGraphSupportInfo_AddNodesToFuse, support, nodes.data(), nodes.size(), &fusion);
+  }
+  tell(view, capability);
+}
+
+void Provider::claimContexts(const GraphView& graph, OrtEpGraphSupportInfo* support) {
+  for (const NodeView& node : graph.nodes) {
+    if (!isContext(node) || !isOwnContext(api_, node)) continue;
+    api_.call(EpGraphSupportInfo_AddNodesToFuse, support, &node.node, size_t(1), nullptr);
+  }
+}
+
+/// Whether a node around the graph goes to Candela with all that is in it.
+bool Provider::isInsideTaken(const OrtGraph* graph, const GraphView& view) {
+  const OrtGraph* around = graph;
+  while (around) {
+    const auto* parent = api_.get<const OrtNode*>(Graph_GetParentNode, around);
+    if (!parent) return false;
+    if (takesWhole(api_, compiler_, options_, parent, view)) return true;
+    around = api_.get<const OrtGraph*>(Node_GetGraph, parent);
+  }
+  return false;
+}
+
+void Provider::tell(const GraphView& graph, const Capability& capability) const {
+  size_t taken = 0;
+  for (const Part& part : capability.parts) taken += part.nodes.size();
+  api_.log(logger_, Severity::Info,
+           "Candela (" + options_.compile.backends + "): " + std::to_string(taken) + " of " +
+               std::to_string(graph.nodes.size()) + " nodes in " +
+               std::to_string(capability.parts.size()) + " parts");
+  for (const NodeView& node : graph.nodes) {
+    const auto left = capability.left.find(node.name);
+    if (left != capability.left.end())
+      api_.log(logger_, Severity::Info,
+               "Candela leaves " + textOf(node) + " to ONNX Runtime: " + left->second);
+  }
+}
+
+std::unique_ptr<NodeCompute> Provider::compile(const Fused& fused, OrtNode** context) {
+  const GraphView view = readGraph(api_, fused.graph);
+  const auto inputs = namesOf(api_.list(Node_GetNumInputs, Node_GetInputs, fused.node), api_);
+  const auto outputs = namesOf(api_.list(Node_GetNumOutputs, Node_GetOutputs, fused.node), api_);
+  if (view.nodes.size() == 1 && isContext(view.nodes[0]))
+    return std::make_unique<NodeCompute>(
+        api_, loadContext(api_, options_, view.modelPath, view.nodes[0]), inputs, outputs);
+  const Part part = wholeOf(view, outputs);
+  auto node = std::make_unique<NodeCompute>(api_, compiler_.compile(view, part), inputs, outputs);
+  compiler_.forget(part);
+  if (options_.makesContext && context) {
+    const std::string name = api_.get<const char*>(Node_GetName, fused.node);
+    *context = makeContext(api_, options_, view.modelPath, {name, inputs, outputs, fused.isFirst},
+                           node->model());
+  }
+  return node;
+}
+
+void Provider::release(OrtNodeComputeInfo** infos, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const std::unique_ptr<NodeCompute> node(static_cast<NodeCompute*>(infos[i]));
+    if (node && !options_.trace.empty()) writeTrace(node->model());
+  }
+}
+
+/// The first part's trace has the name that the session says, the others a number before its end.
+void Provider::writeTrace(const sdk::Model& model) {
+  std::filesystem::path path = options_.trace;
+  if (traces_ > 0)
+    path.replace_filename(path.stem().string() + "-" + std::to_string(traces_) +
+                          path.extension().string());
+  ++traces_;
+  std::ofstream file(path, std::ios::binary);
+  file << model.traceJson();
+  file.close();
+  if (!file)
+    api_.log(logger_, Severity::Warning, "Candela: " + path.string() + " cannot be written");
+}
+
+std::string compatibilityOf(const std::string& backends) {
+  return std::string("candela ") + candela_version() + " " + backends;
+}
+
+bool isCompatible(const std::string& compatibility) {
+  return compatibility.rfind(std::string("candela ") + candela_version() + " ", 0) == 0;
+}
+
+} // namespace candela::ort
