@@ -23,6 +23,12 @@ if(TARGET candela_sdk)
   install(EXPORT Candela_runtime NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT runtime_development)
 endif()
 
+# Beside the embedding library, which it finds by $ORIGIN: whoever opens it has no search path for that.
+if(TARGET candela_ort_ep)
+  candela_installs(candela_ort_ep)
+  install(TARGETS candela_ort_ep LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT onnxruntime)
+endif()
+
 # The simulator, for programs outside of this tree: one component for each library. Its headers include each other from the
 # repository's root, which is this folder there.
 foreach(name IN ITEMS simulator systemc)

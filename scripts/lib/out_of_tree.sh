@@ -143,6 +143,12 @@ open(sys.argv[2], "wb").write(bytes)' "$stored" "$place/damaged.cdb" &&
     expect_refusal "was made by tiles 0.1.0 in format 1, this is tiles 0.1.0, which reads format 2" "$stored"
 }
 
+# The provider of ONNX Runtime finds the embedding library from where it lies; who opens it has no path for that.
+check_onnxruntime() {
+  env -u LD_LIBRARY_PATH python3 -c 'import ctypes, sys
+ctypes.CDLL(sys.argv[1]).CreateEpFactories' "$sdk/lib/libcandela_ort_ep.so"
+}
+
 check_hello_run() {
   "$place/hello_run/hello_run" "$digits/digits.onnx" "$digits/test_images.npy"
 }
@@ -195,6 +201,7 @@ phase "refuse to install what is not built" 2 refuse_unbuilt
 phase "install" 2 install_build
 has_systemc=$(find "$sdk" -name Candela_systemc.cmake) # where SystemC was found
 phase "components that are missing" 2 check_components
+phase "open the provider of ONNX Runtime" 2 check_onnxruntime
 phase "build a user of the simulator" 3 build_project "$root/tests/package/simulator" simulator_user
 phase "run it" 3 check_simulator
 if [ -n "$has_systemc" ]; then
