@@ -25,6 +25,9 @@ constexpr const char* kSource = "source";
 constexpr const char* kVersion = "ep_sdk_version";
 constexpr const char* kBackends = "hardware_architecture";
 constexpr const char* kPart = "partition_name";
+constexpr const char* kForm = "notes"; ///< free for the provider: kBundle or kModel
+constexpr const char* kBundle = "candela bundle";
+constexpr const char* kModel = "onnx, compiled for the shapes of each run";
 
 struct Content {
   std::map<std::string, std::string> texts;
@@ -71,9 +74,19 @@ std::string readFile(const fs::path& path) {
   return content.str();
 }
 
+void writeFile(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) throw Failure(ErrorCode::NoSuchFile, path.string() + " cannot be written");
+}
+
 /// The path of the model that will hold the parts: as the session says or as ONNX Runtime names it.
 fs::path pathOfContext(const ProviderOptions& options, const std::string& modelPath) {
   if (!options.contextPath.empty()) return options.contextPath;
+  if (modelPath.empty())
+    throw Failure(ErrorCode::InvalidArgument,
+                  "a model from memory needs ep.context_file_path, or ep.context_embed_mode 1");
   fs::path path = modelPath;
   return path.replace_filename(path.stem().string() + "_ctx.onnx");
 }
@@ -150,24 +163,32 @@ bool isOwnContext(const Api& api, const NodeView& node) {
   return source != content.texts.end() && source->second == kProviderName;
 }
 
+Stored store(const sdk::Model& part, const std::function<std::string()>& onnx) {
+  const TemporaryFile file;
+  try {
+    part.save(file.path());
+  } catch (const sdk::Error& error) {
+    if (error.status() != CANDELA_UNSUPPORTED) throw;
+    return {onnx(), false};
+  }
+  return {readFile(file.path()), true};
+}
+
 OrtNode* makeContext(const Api& api, const ProviderOptions& options, const std::string& modelPath,
-                     const ContextNode& node, const sdk::Model& part) {
+                     const ContextNode& node, const Stored& stored) {
   if (!api.hasEditor())
     throw Failure(ErrorCode::NotImplemented, "this ONNX Runtime cannot make nodes of a model");
   Attributes attributes(api);
   if (options.embedsContext) {
-    const TemporaryFile file;
-    part.save(file.path());
-    attributes.text(kBlob, readFile(file.path()));
+    attributes.text(kBlob, stored.bytes);
   } else {
     const fs::path model = pathOfContext(options, modelPath);
-    if (model.empty())
-      throw Failure(ErrorCode::InvalidArgument,
-                    "a model from memory needs ep.context_file_path, or ep.context_embed_mode 1");
-    const std::string name = model.stem().string() + "_" + node.name + ".cdb";
-    part.save((model.parent_path() / name).string());
+    const std::string name =
+        model.stem().string() + "_" + node.name + (stored.isBundle ? ".cdb" : ".onnx");
+    writeFile(model.parent_path() / name, stored.bytes);
     attributes.text(kBlob, name);
   }
+  attributes.text(kForm, stored.isBundle ? kBundle : kModel);
   attributes.number(kIsFirst, node.isFirst ? 1 : 0);
   attributes.number(kEmbedded, options.embedsContext ? 1 : 0);
   attributes.text(kSource, kProviderName);
@@ -188,12 +209,19 @@ Compiled loadContext(const Api& api, const ProviderOptions& options, const std::
   const auto blob = content.texts.find(kBlob);
   if (blob == content.texts.end())
     throw Failure(ErrorCode::InvalidGraph, textOf(node) + " holds no compiled part");
+  std::string bytes = blob->second;
   const auto embedded = content.numbers.find(kEmbedded);
   if (embedded != content.numbers.end() && embedded->second == 0)
-    return std::make_shared<sdk::Model>(
-        sdk::Model::load(pathOfPart(node, modelPath, blob->second).string()));
+    bytes = readFile(pathOfPart(node, modelPath, blob->second));
+  const auto form = content.texts.find(kForm);
+  const std::string name = textOf(node);
+  if (form == content.texts.end() || form->second != kModel)
+    return std::make_shared<sdk::Model>(sdk::Model::load(bytes.data(), bytes.size(), name));
+  sdk::Options compile = options.compile;
+  compile.bindAtRun = true;
+  if (!options.namesBackend) compile.backends = content.texts.at(kBackends);
   return std::make_shared<sdk::Model>(
-      sdk::Model::load(blob->second.data(), blob->second.size(), textOf(node)));
+      sdk::Model::compile(bytes.data(), bytes.size(), name + ".onnx", compile));
 }
 
 } // namespace candela::ort

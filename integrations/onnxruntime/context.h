@@ -2,6 +2,7 @@
 #ifndef CANDELA_INTEGRATIONS_ONNXRUNTIME_CONTEXT_H
 #define CANDELA_INTEGRATIONS_ONNXRUNTIME_CONTEXT_H
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,20 @@ struct ContextNode {
   bool isFirst; ///< of the parts of a model
 };
 
-/// The node with the part's bundle in it, or in a file beside the model that will hold it, which is
-/// written. Throws sdk::Error where the part cannot be stored. ONNX Runtime owns the node.
+/// What is stored of a part: its bundle, or the part as an ONNX model where no bundle can hold it,
+/// since it is compiled for the shapes of each run.
+struct Stored {
+  std::string bytes;
+  bool isBundle;
+};
+/// `onnx`: makes that model. Throws sdk::Error where the part cannot be stored.
+Stored store(const sdk::Model& part, const std::function<std::string()>& onnx);
+
+/// The node with what is stored in it, or in a file beside the model that will hold it, which is
+/// written. Throws Failure where it cannot be. ONNX Runtime owns the node.
 abi::OrtNode* makeContext(const Api& api, const ProviderOptions& options,
                           const std::string& modelPath, const ContextNode& node,
-                          const sdk::Model& part);
+                          const Stored& stored);
 
 /// The part that an EPContext node holds. Throws Failure with what differs, where it was compiled
 /// by another version of Candela or for other backends than the session names.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <fstream>
 
 namespace candela::ort {
 
@@ -59,6 +60,7 @@ void setOption(ProviderOptions& options, const std::string& key, const std::stri
   } else if (key == "partition") {
     options.compile.partition = value;
   } else if (key == "pin") {
+    if (!std::ifstream(value)) refuse(key, value, "a file that can be read");
     options.compile.pinFile = value;
   } else if (key == "precision") {
     options.compile.precision = value;

@@ -95,10 +95,13 @@ bool Provider::isInsideTaken(const OrtGraph* graph, const GraphView& view) {
 void Provider::tell(const GraphView& graph, const Capability& capability) const {
   size_t taken = 0;
   for (const Part& part : capability.parts) taken += part.nodes.size();
-  api_.log(logger_, Severity::Info,
+  // Everything left is rarely what was meant: a file of pins that cannot be read, a wrong device.
+  const bool isNothing = taken == 0 && capability.left.size() == graph.nodes.size();
+  api_.log(logger_, isNothing ? Severity::Warning : Severity::Info,
            "Candela (" + options_.compile.backends + "): " + std::to_string(taken) + " of " +
                std::to_string(graph.nodes.size()) + " nodes in " +
-               std::to_string(capability.parts.size()) + " parts");
+               std::to_string(capability.parts.size()) + " parts" +
+               (isNothing ? "; of the first, " + capability.left.begin()->second : ""));
   for (const NodeView& node : graph.nodes) {
     const auto left = capability.left.find(node.name);
     if (left != capability.left.end())
@@ -120,7 +123,7 @@ std::unique_ptr<NodeCompute> Provider::compile(const Fused& fused, OrtNode** con
   if (options_.makesContext && context) {
     const std::string name = api_.get<const char*>(Node_GetName, fused.node);
     *context = makeContext(api_, options_, view.modelPath, {name, inputs, outputs, fused.isFirst},
-                           node->model());
+                           store(node->model(), [&] { return writeModel(api_, view, part); }));
   }
   return node;
 }
