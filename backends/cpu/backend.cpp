@@ -18,6 +18,10 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
          "products of bf16 in bf16. native: where the instruction set has them; always: elsewhere "
          "too, by two products of f32, which is slower",
          "native|always", "native");
+  option("rescale",
+         "what RESCALE computes in. native: floats, where the instruction set rounds products and "
+         "sums of them once; integers: as the others have it, to the same bits",
+         "native|integers", "native");
   option("threads",
          "threads that work on one execution, the caller's among them; 0: one per processor", "int",
          "1");
@@ -77,6 +81,12 @@ cdl::Status Cpu::openHere() {
 cdl::Status Cpu::open(uint32_t) {
   const bool isAhead = std::string(options().get("target")) != "";
   if (cdl::Status status = isAhead ? openAhead() : openHere(); !status.isOk()) return status;
+  if (options().get("rescale") == "integers") {
+    withoutFloats_ = *isa_;
+    withoutFloats_.scalesInF32 = false;
+    withoutFloats_.scalesInF64 = false;
+    isa_ = &withoutFloats_;
+  }
   if (isa_->hasBF16 || options().get("bf16") == "always") claimProductsOfBF16(capabilities());
   const std::string text = options().get("threads");
   int count = 0;

@@ -33,7 +33,8 @@ private:
   cdl::Status openAhead();
 
   const Isa* isa_ = nullptr;
-  Target target_; // of a build ahead of time; else of this process
+  Isa withoutFloats_; // the same where RESCALE is asked for in integers
+  Target target_;     // of a build ahead of time; else of this process
   std::unique_ptr<Threads> threads_;
 };
 

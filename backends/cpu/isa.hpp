@@ -15,12 +15,12 @@ enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4, BF16 = 5, AVX
 enum class Arch : uint8_t { X86, ARM64, RISCV64, THUMB };
 
 struct Isa {
-  Tier tier;
-  const char* name;     // what --isa takes
-  const char* cpu;      // LLVM's name of the baseline
-  const char* features; // and what comes on top of it
-  int vectorBytes;
-  int registers; // vector registers
+  Tier tier = Tier::V3;
+  const char* name = "";     // what --isa takes
+  const char* cpu = "";      // LLVM's name of the baseline
+  const char* features = ""; // and what comes on top of it
+  int vectorBytes = 0;
+  int registers = 0; // vector registers
   Arch arch = Arch::X86;
   bool hasMasks = false; // any prefix of a vector can be loaded and stored
   bool hasDot4 = false;  // u8 x s8 products of four, summed into i32, in one instruction
@@ -28,6 +28,9 @@ struct Isa {
   bool hasTiles =
       false; // matrix products of 8-bit integers and of bf16 in tiles of 16 rows by 64 bytes
   bool hasSignedDot4 = false; // the same of s8 x s8
+  // A product of f32 and a sum are rounded once, in one instruction: RESCALE may take that.
+  bool scalesInF32 = true;
+  bool scalesInF64 = true; // the same of f64
 
   /// In bytes.
   int pointer() const { return arch == Arch::THUMB ? 4 : 8; }

@@ -308,12 +308,13 @@ Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr,
 
 namespace {
 
-Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
+Typed rescaleByIntegers(Builder& b, const RescaleForm& form, uint8_t elem,
+                        const std::vector<Typed>& in) {
   const auto wide = [&](size_t i) {
     return b.cast(in[i].value, Ty::I64, isSignedElem(in[i].elem));
   };
-  const Value sum = b.add(b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift)),
-                          b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
+  Value sum = b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift));
+  if (in.size() > 4) sum = b.add(sum, b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
   // The bits below the shift round to nearest, ties to even. The sum is below 2^63, so nothing
   // wraps.
   const Value zero = b.i64(0), one = b.i64(1), shift = b.max(wide(2), zero);
@@ -345,7 +346,7 @@ RescaleForm stepForm(const cdl_step_t& step) {
 
 Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem,
                      const std::vector<Typed>& in) {
-  if (in.size() > 4) return rescaleTwo(b, form, elem, in);
+  if (in.size() > 4 || !b.isa().scalesInF64) return rescaleByIntegers(b, form, elem, in);
   // In f64: a (below 2^53) and M * 2^(ka - s) are exact, and a fused multiply-add onto 1.5 * 2^52
   // rounds their product once, to the nearest integer, ties to even. Results beyond 2^51 round
   // elsewhere, and clamp to the same limit.

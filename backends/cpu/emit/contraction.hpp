@@ -45,14 +45,22 @@ struct SumAxis {
   int64_t count = 1, a = 0, b = 0;
 };
 
-/// The end of an integer sum: clamp(rne(value * scale) + zero); scale and zero are f64.
+/// What a sum is scaled in.
+enum class Scaling : uint8_t {
+  F32,   // saturatesInF32() holds for every channel, and all have one zero point
+  F64,   // by channel: scale and zero point
+  WORDS, // integers: products of 32 bits by 32, shifted
+};
+
+/// The end of an integer sum: clamp(rne(value * scale) + zero).
 struct Requantize {
   RescaleForm form;
   uint8_t elem = 0; // of the result
-  Plane scale, zero;
-  // scale is f32: saturatesInF32() holds for every channel, and `uniformZero` is every zero
-  bool isF32 = false;
-  int64_t uniformZero = 0;
+  Scaling scaling = Scaling::F64;
+  Plane scale; // of f32, of f64, or WORDS: of i32, to be shifted
+  // What channels have of their own; without a plane all have `uniformShift` and `uniformZero`.
+  std::optional<Plane> shift, zero; // shift: of WORDS
+  int64_t uniformShift = 0, uniformZero = 0;
 };
 
 /// A RESCALE of two operands that then joins the sum, its first one, with another tensor of the

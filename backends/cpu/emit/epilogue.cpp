@@ -13,7 +13,8 @@ template <typename Visit> void eachPlane(const Contraction& c, const Visit& visi
   if (c.bias) visit(*c.bias, &Bases::bias);
   if (c.requantize) {
     visit(c.requantize->scale, &Bases::scale);
-    if (!c.requantize->isF32) visit(c.requantize->zero, &Bases::zero);
+    if (c.requantize->shift) visit(*c.requantize->shift, &Bases::shift);
+    if (c.requantize->zero) visit(*c.requantize->zero, &Bases::zero);
   }
   if (c.join) visit(c.join->other, &Bases::other);
 }
@@ -38,7 +39,8 @@ void EpilogueWriter::addArguments(Lowering& lowering, const Contraction& c, std:
   }
   if (c.requantize) {
     const Requantize& r = *c.requantize;
-    key << "requantize" << r.isF32 << r.uniformZero << r.form.clampMin << r.form.clampMax << r.elem;
+    key << "requantize" << static_cast<int>(r.scaling) << r.shift.has_value() << r.zero.has_value()
+        << r.uniformShift << r.uniformZero << r.form.clampMin << r.form.clampMax << r.elem;
   }
   if (c.join) {
     const JoinRescale& joining = c.join->joining;
@@ -93,17 +95,47 @@ EpilogueWriter::Shared EpilogueWriter::shared(const Bases& at, int panel, int fi
   shared.live = live;
   if (c.bias && !c.bias->row && !c.bias->column)
     shared.bias = load(*c.bias, at.bias, offsetOf(*c.bias, shared, 0, 0), live);
-  if (c.requantize && c.requantize->isF32)
+  if (c.requantize && c.requantize->scaling != Scaling::F64)
     shared.scale =
         load(c.requantize->scale, at.scale, offsetOf(c.requantize->scale, shared, 0, 0), lanes_);
   return shared;
+}
+
+/// Computes clamp(rne(sum * scale / 2^shift) + zero), all of them integers; |sum * scale| <= 2^62
+/// and shift is 1 .. 62.
+static Value roundedWords(Builder& b, const Requantize& r, Value sum, Value scale, Value shift,
+                          Value zero) {
+  const auto wide = [&](Value v) { return b.cast(v, Ty::I64, true); };
+  const Value product = b.mul(wide(sum), wide(scale));
+  const Value by = wide(shift);
+  // Below half: down; half: to where the last bit is 0.
+  const Value half = b.shl(b.i64(1), b.sub(by, b.i64(1)));
+  const Value isOdd = b.bitAnd(b.shr(product, by, true), b.i64(1));
+  const Value rounded = b.shr(b.add(product, b.add(b.sub(half, b.i64(1)), isOdd)), by, true);
+  constexpr int64_t kFar = int64_t(1) << 30;
+  const bool isNear = !r.shift && r.uniformShift >= 32 && !r.zero &&
+                      std::abs(r.uniformZero) < kFar && r.form.clampMax <= INT32_MAX;
+  if (isNear) {
+    const auto word = [&](int64_t number) { return b.i32(static_cast<int32_t>(number)); };
+    const Value moved = b.add(b.cast(rounded, Ty::I32, true), word(r.uniformZero));
+    return b.min(b.max(moved, word(r.form.clampMin)), word(r.form.clampMax));
+  }
+  const Value moved = b.add(rounded, wide(zero));
+  return b.cast(b.min(b.max(moved, b.i64(r.form.clampMin)), b.i64(r.form.clampMax)), Ty::I32, true);
 }
 
 /// Scales a sum of i32 and clamps it to the limits of the result.
 Value EpilogueWriter::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row,
                                   int64_t column) {
   const Requantize& r = *c.requantize;
-  if (r.isF32) return roundedF32(b, r.form, sum, shared.scale, r.uniformZero);
+  if (r.scaling == Scaling::F32) return roundedF32(b, r.form, sum, shared.scale, r.uniformZero);
+  if (r.scaling == Scaling::WORDS) {
+    const auto words = [&](const std::optional<Plane>& p, Value base, int64_t uniform) {
+      return p ? load(*p, base, offsetOf(*p, shared, row, column), lanes_) : b.i64(uniform);
+    };
+    return roundedWords(b, r, sum, shared.scale, words(r.shift, at.shift, r.uniformShift),
+                        words(r.zero, at.zero, r.uniformZero));
+  }
   // f64 fills a vector with half of the lanes
   const auto half = [&](const Plane& p, Value base, int part) {
     const int64_t there = offsetOf(p, shared, row, column) + part * (lanes_ / 2) * p.lane;
@@ -116,7 +148,7 @@ Value EpilogueWriter::requantized(Value sum, const Bases& at, const Shared& shar
     for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
     const Value wide = b.cast(b.shuffle(sum, sum, which), Ty::F64, true);
     parts.push_back(roundedF64(b, r.form, CDL_I32, wide, half(r.scale, at.scale, part),
-                               half(r.zero, at.zero, part)));
+                               half(*r.zero, at.zero, part)));
   }
   std::vector<int> all;
   for (int k = 0; k < lanes_; ++k) all.push_back(k);

@@ -8,7 +8,7 @@ namespace cpu {
 
 /// The addresses of what belongs to the first result of a tile.
 struct Bases {
-  Value y, bias, scale, zero, other;
+  Value y, bias, scale, shift, zero, other;
   Values views; // by index of the instruction's inputs; those that are not read have no raw value
 };
 

@@ -155,6 +155,46 @@ void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Opera
   f.instrs.push_back(index);
 }
 
+/// Scales as integers: multiplier / 2^shift, both held in f64.
+struct WordScales {
+  std::vector<double> multipliers, shifts;
+  bool isUniform = true; // one shift for all
+};
+
+/// Multipliers of 31 bits and shifts of 1 .. 62, one for all channels where no scale loses a bit by
+/// that; nullopt where a scale is too large.
+std::optional<WordScales> wordScalesOf(const std::vector<double>& scales) {
+  constexpr int kBits = 31;
+  WordScales words;
+  int least = 62;
+  for (const double scale : scales) {
+    int exponent = 0;
+    const double fraction = std::frexp(scale, &exponent);
+    // No i32 is half of the result's unit then.
+    const bool isNothing = std::abs(scale) < 0x1p-32;
+    const int shift = kBits - exponent;
+    if (!isNothing && shift < 1) return std::nullopt;
+    words.multipliers.push_back(isNothing ? 0 : std::ldexp(fraction, kBits));
+    words.shifts.push_back(isNothing ? 0 : shift);
+    if (!isNothing) least = std::min(least, shift);
+  }
+  std::vector<double> shared;
+  for (size_t c = 0; c < scales.size(); ++c) {
+    if (words.multipliers[c] == 0) words.shifts[c] = least;
+    shared.push_back(std::ldexp(words.multipliers[c], least - static_cast<int>(words.shifts[c])));
+    words.isUniform &= shared[c] == std::trunc(shared[c]);
+  }
+  if (!words.isUniform) return words;
+  words.multipliers = shared;
+  words.shifts.assign(scales.size(), least);
+  return words;
+}
+
+/// Whether kernels of the instruction set can scale sums by these.
+bool canScale(const Isa& isa, const std::vector<double>& scales) {
+  return isa.scalesInF64 || wordScalesOf(scales);
+}
+
 /// Sets one scale and one zero point per channel.
 void setScales(Follower& f, const std::vector<int32_t>& multiplier,
                const std::vector<int32_t>& shift, const std::vector<int32_t>& zero) {
@@ -189,6 +229,7 @@ std::optional<Follower> followerInEpilogue(const Lowering& lowering, uint32_t in
   f.y = y;
   f.form = stepForm(last);
   setScales(f, *numbers[0], *numbers[1], *numbers[2]);
+  if (!canScale(lowering.isa, f.scales)) return std::nullopt;
   if (!joins) return f;
   addJoin(lowering, index, f, y);
   if (f.join && !canWriteEarly(lowering, *cdl_get_instr(lowering.image, index), f)) {
@@ -218,6 +259,7 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
   f.y = *y;
   f.form = rescaleForm(lowering, next, f.y.elem);
   setScales(f, *multiplier, *shift, *zero);
+  if (!canScale(lowering.isa, f.scales)) return std::nullopt;
   if (joins) addJoin(lowering, at, f, sums);
   const cdl_instr_t& product = *cdl_get_instr(lowering.image, index);
   if (canWriteEarly(lowering, product, f)) return f;
@@ -228,11 +270,26 @@ void follow(Lowering& lowering, const Follower& f, int64_t groups, int64_t panel
   Requantize r;
   r.form = f.form;
   r.uniformZero = static_cast<int64_t>(f.zeros[0]);
-  r.isF32 = cdl_elem_bits(f.y.elem) == 8;
-  for (size_t i = 0; i < f.scales.size(); ++i)
-    r.isF32 &= f.zeros[i] == f.zeros[0] && saturatesInF32(f.form, f.scales[i], r.uniformZero);
-  if (!r.isF32) r.zero = panelsOf(lowering, f.zeros, groups, panels, CDL_F64);
-  r.scale = panelsOf(lowering, f.scales, groups, panels, r.isF32 ? CDL_F32 : CDL_F64);
+  bool isF32 = lowering.isa.scalesInF32 && cdl_elem_bits(f.y.elem) == 8;
+  bool hasOneZero = true;
+  for (size_t i = 0; i < f.scales.size(); ++i) {
+    hasOneZero &= f.zeros[i] == f.zeros[0];
+    isF32 &= saturatesInF32(f.form, f.scales[i], r.uniformZero);
+  }
+  if (isF32 && hasOneZero) {
+    r.scaling = Scaling::F32;
+    r.scale = panelsOf(lowering, f.scales, groups, panels, CDL_F32);
+  } else if (lowering.isa.scalesInF64) {
+    r.zero = panelsOf(lowering, f.zeros, groups, panels, CDL_F64);
+    r.scale = panelsOf(lowering, f.scales, groups, panels, CDL_F64);
+  } else {
+    const WordScales words = *wordScalesOf(f.scales);
+    r.scaling = Scaling::WORDS;
+    r.scale = panelsOf(lowering, words.multipliers, groups, panels, CDL_I32);
+    r.uniformShift = static_cast<int64_t>(words.shifts[0]);
+    if (!words.isUniform) r.shift = panelsOf(lowering, words.shifts, groups, panels, CDL_I32);
+    if (!hasOneZero) r.zero = panelsOf(lowering, f.zeros, groups, panels, CDL_I32);
+  }
   c.requantize = r;
   for (uint32_t instr : f.instrs) lowering.done(instr);
 }
@@ -259,7 +316,7 @@ Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t gr
   for (int64_t c = 0; c < groups * perGroup; ++c)
     laid[static_cast<size_t>(c / perGroup * panels * kPanel + c % perGroup)] =
         values[static_cast<size_t>(c)];
-  const int64_t size = elem == CDL_F32 ? 4 : 8;
+  const int64_t size = elem == CDL_F64 ? 8 : 4;
   Plane plane;
   plane.elem = elem;
   plane.group = panels * kPanel * size;
@@ -268,6 +325,9 @@ Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t gr
   if (elem == CDL_F32) {
     const std::vector<float> narrow(laid.begin(), laid.end());
     plane.at = lowering.own(narrow.data(), narrow.size() * 4);
+  } else if (elem == CDL_I32) {
+    const std::vector<int32_t> words(laid.begin(), laid.end());
+    plane.at = lowering.own(words.data(), words.size() * 4);
   } else {
     plane.at = lowering.own(laid.data(), laid.size() * 8);
   }

@@ -42,7 +42,7 @@ std::optional<std::vector<int32_t>> constantBias(const Lowering& lowering,
                                                  const std::vector<Operand>& in, int channelDim,
                                                  int64_t channels);
 
-/// The plane of numbers per channel in panels of f32 or f64: as many channels of each group in
+/// The plane of numbers per channel in panels of i32, f32 or f64: as many channels of each group in
 /// `panels` panels, the rest 0.
 Plane panelsOf(Lowering& lowering, const std::vector<double>& perChannel, int64_t groups,
                int64_t panels, uint8_t elem);

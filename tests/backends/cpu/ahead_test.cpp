@@ -40,7 +40,18 @@ struct Foreign {
   const char *compiler, *flags, *runner;
   bool addsInTheSameOrder; ///< floats too are the same to the bit
 };
-constexpr const char *kArm = "aarch64-linux-gnu-gcc", *kRiscv = "riscv64-linux-gnu-gcc";
+constexpr const char *kArm = "aarch64-linux-gnu-gcc", *kRiscv = "riscv64-linux-gnu-gcc",
+                     *kBoard = "arm-none-eabi-gcc";
+// Boards of Arm's without a system, of 4 MB of code and 4 MB of memory.
+#define BOARD_FLAGS                                                                                \
+  "--specs=picolibc.specs --crt0=hosted --oslib=semihost -mfloat-abi=hard "                        \
+  "-Wl,--no-warn-execstack "
+#define BOARD_MEMORY(flash, ram)                                                                   \
+  "-Wl,--defsym=__flash=" flash ",--defsym=__flash_size=4M,--defsym=__ram=" ram                    \
+  ",--defsym=__ram_size=4M"
+#define BOARD_RUNNER                                                                               \
+  "qemu-system-arm -nographic -monitor none -serial none -semihosting-config "                     \
+  "enable=on,target=native -M "
 constexpr Foreign kForeign[] = {
     {{"aarch64-linux-gnu", "", "", "aarch64", "x86-64-v3"},
      kArm,
@@ -62,13 +73,20 @@ constexpr Foreign kForeign[] = {
      "-no-pie",
      "qemu-riscv64 -L /usr/riscv64-linux-gnu",
      false},
+    {{"thumbv7em-none-eabihf", "cortex-m4", "", "armv7e-m", "x86-64-v3"},
+     kBoard,
+     BOARD_FLAGS "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 " BOARD_MEMORY("0", "0x20000000"),
+     BOARD_RUNNER "mps2-an386 -kernel",
+     false},
+    {{"thumbv8m.main-none-eabihf", "cortex-m33", "", "armv7e-m", "x86-64-v3"},
+     kBoard,
+     BOARD_FLAGS "-mcpu=cortex-m33 -mfpu=fpv5-sp-d16 " BOARD_MEMORY("0x10000000", "0x38000000"),
+     BOARD_RUNNER "mps2-an505 -kernel",
+     false},
     {{"thumbv7em-none-eabihf", "cortex-m7", "", "armv7e-m-fp64", "x86-64-v3"},
-     "arm-none-eabi-gcc",
-     "--specs=picolibc.specs --crt0=hosted --oslib=semihost -mcpu=cortex-m7 -mfloat-abi=hard "
-     "-mfpu=fpv5-d16 -Wl,--defsym=__flash=0,--defsym=__flash_size=4M "
-     "-Wl,--defsym=__ram=0x20000000,--defsym=__ram_size=4M -Wl,--no-warn-execstack",
-     "qemu-system-arm -M mps2-an500 -nographic -monitor none -serial none -semihosting-config "
-     "enable=on,target=native -kernel",
+     kBoard,
+     BOARD_FLAGS "-mcpu=cortex-m7 -mfpu=fpv5-d16 " BOARD_MEMORY("0", "0x20000000"),
+     BOARD_RUNNER "mps2-an500 -kernel",
      false}};
 
 bool hasTool(const std::string& name) {

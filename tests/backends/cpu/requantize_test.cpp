@@ -14,9 +14,15 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+/// Of the channels of a RESCALE.
+struct Shifts {
+  int64_t least = 28, most = 36;
+};
+
 class Maker {
 public:
-  Maker(uint64_t seed, Compiled::Contents& contents) : random_(seed), contents_(contents) {}
+  Maker(uint64_t seed, Compiled::Contents& contents, Shifts shifts)
+      : random_(seed), contents_(contents), leastShift_(shifts.least), mostShift_(shifts.most) {}
 
   program::Program make() {
     const bool isConv = random_.chance(50);
@@ -70,7 +76,7 @@ public:
     program::Instr r;
     r.kind = CDL_KIND_RESCALE;
     r.inputs = {program::denseView(sums, Elem::i32_, y_), parameter(1 << 23, (1 << 24) - 1),
-                parameter(28, 36), parameter(0, 30)};
+                parameter(leastShift_, mostShift_), parameter(0, 30)};
     const bool joins = random_.chance(50);
     const uint32_t own = buffer(to, count(y_), joins ? program::Role::temp : program::Role::output);
     r.outputs = {program::denseView(own, to, y_)};
@@ -97,8 +103,8 @@ private:
         i.expr.empty() ? program::Operand::Source::acc : program::Operand::Source::step;
     program::Step last{CDL_KIND_RESCALE, 0, to, false, {{from, Elem::i32_, 0}}, 0};
     const auto first = static_cast<uint16_t>(i.inputs.size() - i.expr.size());
-    for (const program::View& each :
-         {parameter(1 << 23, (1 << 24) - 1), parameter(28, 36), parameter(0, 30)}) {
+    for (const program::View& each : {parameter(1 << 23, (1 << 24) - 1),
+                                      parameter(leastShift_, mostShift_), parameter(0, 30)}) {
       last.in.push_back(
           {program::Operand::Source::view, Elem::i32_, static_cast<uint16_t>(i.inputs.size())});
       i.inputs.push_back(each);
@@ -229,20 +235,25 @@ private:
   Dims y_;
   size_t channel_ = 1;
   bool isLast_ = false; ///< channels last
+  int64_t leastShift_, mostShift_;
 };
 
-TEST(CpuRequantize, GivesTheBitsOfTwoInstructions) {
-  if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+/// Random Programs on devices of all tiers in turn, with each of the shifts in turn.
+void compareWithTheOracle(const std::string& rescale, const std::vector<Shifts>& shifts) {
   std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
   std::vector<std::unique_ptr<Ground>> grounds;
+  const auto plugin = runtime::plugin::findPlugin(PLUGIN_cpu);
+  ASSERT_TRUE(plugin.isOk()) << plugin.status().message();
   for (const std::string& isa : tiers()) {
-    devices.push_back(openCpu(isa, 1));
+    const auto device = (*plugin)->open(0, {{"isa", isa}, {"threads", "1"}, {"rescale", rescale}});
+    ASSERT_TRUE(device.isOk()) << device.status().message();
+    devices.push_back(*device);
     grounds.push_back(std::make_unique<Ground>(devices.back()));
   }
   int taken = 0;
-  for (uint64_t seed = 1; seed <= 180 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 180 && !testing::Test::HasFailure(); ++seed) {
     Compiled::Contents contents;
-    const program::Program p = Maker(seed, contents).make();
+    const program::Program p = Maker(seed, contents, shifts[seed % shifts.size()]).make();
     const Status verified = program::verify(p);
     ASSERT_TRUE(verified.isOk()) << "seed " << seed << ": " << verified.message();
     std::vector<Tensor> inputs;
@@ -263,16 +274,28 @@ TEST(CpuRequantize, GivesTheBitsOfTwoInstructions) {
     for (size_t b = 0; b < p.buffers.size(); ++b) {
       if (p.buffers[b].role != program::Role::output) continue;
       const Bytes& want = (*expected)[next++].bytes;
-      for (size_t i = 0; i < want.size() && !HasFailure(); ++i)
+      for (size_t i = 0; i < want.size() && !testing::Test::HasFailure(); ++i)
         EXPECT_EQ(got[b][i], static_cast<char>(want.data()[i]))
             << "byte " << i << " of buffer " << b << ", seed " << seed << " on " << tiers()[tier];
     }
-    if (HasFailure()) {
+    if (testing::Test::HasFailure()) {
       const auto text = program::print(p, {std::string(testing::TempDir())});
       ADD_FAILURE() << (text ? *text : text.status().message());
     }
   }
   EXPECT_GT(taken, 150);
+}
+
+TEST(CpuRequantize, GivesTheBitsOfTwoInstructions) {
+  if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+  compareWithTheOracle("native", {Shifts{}});
+}
+
+// As processors without floats of 64 bits compute: channels of one shift, and of shifts that no
+// product of 32 bits by 32 has in common.
+TEST(CpuRequantize, IntegersGiveTheSameBits) {
+  if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+  compareWithTheOracle("integers", {{30, 34}, {23, 40}, {22, 24}, {50, 63}});
 }
 
 } // namespace
