@@ -36,8 +36,7 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
       "string", "");
   option("target_cpu",
          "of a build ahead of time: LLVM's name of the processor; nothing: x86-64-v3, generic "
-         "(aarch64), "
-         "generic-rv64, cortex-m4 (thumb)",
+         "(aarch64), generic-rv64, cortex-m4 (thumb), generic with simd128 (wasm32)",
          "string", "");
   option("target_features", "of a build ahead of time: +FEATURE and -FEATURE, with commas",
          "string", "");

@@ -120,6 +120,15 @@ const std::vector<Isa>& otherIsas() {
        .vectorBytes = 8,
        .registers = 8,
        .arch = Arch::THUMB},
+      {.tier = Tier::V3,
+       .name = "wasm32-simd128",
+       .cpu = "generic",
+       .features = "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext",
+       .vectorBytes = 16,
+       .registers = 16,
+       .arch = Arch::WASM32,
+       .scalesInF32 = false,
+       .scalesInF64 = false},
   };
   return isas;
 }

@@ -12,7 +12,7 @@ namespace cpu {
 enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4, BF16 = 5, AVX_VNNI = 6 };
 
 /// What a builder asks for the form of an operation.
-enum class Arch : uint8_t { X86, ARM64, RISCV64, THUMB };
+enum class Arch : uint8_t { X86, ARM64, RISCV64, THUMB, WASM32 };
 
 struct Isa {
   Tier tier = Tier::V3;
@@ -33,7 +33,7 @@ struct Isa {
   bool scalesInF64 = true; // the same of f64
 
   /// In bytes.
-  int pointer() const { return arch == Arch::THUMB ? 4 : 8; }
+  int pointer() const { return arch == Arch::THUMB || arch == Arch::WASM32 ? 4 : 8; }
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
 };
 

@@ -6,6 +6,7 @@
   check_package.py riscv CANDELA SOURCE QEMU    the same for 64-bit RISC-V
   check_package.py cortex CANDELA SOURCE QEMU   the same for Cortex-M without a system
   check_package.py board CANDELA SOURCE QEMU    examples/microcontroller
+  check_package.py web CANDELA SOURCE NODE LINKER   the same for WebAssembly, run by node
   check_package.py codes CANDELA SOURCE QEMU    every code that the functions return
   check_package.py builds CANDELA SOURCE        two models in one program, a shared library, CMake and make
   check_package.py figures CANDELA SOURCE       the time of a run beside that of this process, and up to the first answer
@@ -230,6 +231,48 @@ def board(candela, source, qemu):
     expect([16 * pixel for pixel in pixels] == listed[:640], "images.h differs from test_images.npy")
 
 
+def checkWeb(candela, node, linker, name, model, arguments):
+    """Packages, links and runs on node, which gives the module nothing: it has no imports."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = package(candela, model, folder, "--name", name, "--target", "wasm32-unknown-unknown", *arguments)
+        call(["make", "-s", "-f", f"{folder}/{name}.mk", f"{folder}/{name}.wasm", f"WASM_LD={linker}"])
+        out = call([node, f"{folder}/main.mjs"])
+        expect(call([node, f"{folder}/main.mjs", f"{folder}/{name}.weights"]) == out, f"{name}: other answers from the file of weights")
+        expect("int8" not in name or out.rstrip().endswith("largest difference 0"), f"{name}: {out}")
+        print(f"{said}{out}", end="")
+        data = f"{folder}/{name}_test_data.mjs"
+        with open(data) as file:
+            text = file.read()
+        begin = text.index("export const expected")
+        changed = text[:begin] + re.sub(r"0x[0-9a-f]+n", "0x7ee11ee17ee11ee1n", text[begin:], count=1)
+        with open(data, "w") as file:
+            file.write(changed)
+        expect("DIFFER" in call([node, f"{folder}/main.mjs"], status=1), f"{name}: the test does not see another expectation")
+
+
+def webHost(candela, source, node, linker):
+    """What a page sees of a model: weights apart, weights of another, wrong inputs, and a state that goes on."""
+    with tempfile.TemporaryDirectory() as folder:
+        package(candela, f"{HERE}/lstm_step.cdl", folder, "--name", "step", "--target", "wasm32-unknown-unknown", *LSTM_STATES)
+        options = re.search(r"_ldflags := (.*)", pathlib.Path(f"{folder}/step.mk").read_text())[1].split()
+        call([linker, *options, "-o", f"{folder}/step.wasm", f"{folder}/step.o"])
+        with open(f"{folder}/page.mjs", "w") as file:
+            file.write(pathlib.Path(f"{HERE}/page.mjs").read_text())
+        print(call([node, f"{folder}/page.mjs"]), end="")
+        digits, model, arguments = modelsOf(source)[0]
+        project = f"{folder}/cmake"
+        package(candela, model, project, "--target", "wasm32-unknown-unknown", *arguments)
+        call(["cmake", "-S", project, "-B", f"{project}/build", f"-DWASM_LD={linker}", f"-DNODE={node}"])
+        call(["cmake", "--build", f"{project}/build"])
+        call(["ctest", "--test-dir", f"{project}/build", "--no-tests=error"])
+
+
+def web(candela, source, node, linker):
+    for each in modelsOf(source):
+        checkWeb(candela, node, linker, *each)
+    webHost(candela, source, node, linker)
+
+
 def codes(candela, source, qemu):
     with tempfile.TemporaryDirectory() as folder:
         package(candela, f"{HERE}/state.cdl", folder, *X86, "--state", "kept=next")
@@ -300,4 +343,4 @@ def figures(candela, source):
 
 
 if __name__ == "__main__":
-    {"models": models, "arm": arm, "riscv": riscv, "cortex": cortex, "board": board, "codes": codes, "builds": builds, "figures": figures}[sys.argv[1]](*sys.argv[2:])
+    {"models": models, "arm": arm, "riscv": riscv, "cortex": cortex, "board": board, "web": web, "codes": codes, "builds": builds, "figures": figures}[sys.argv[1]](*sys.argv[2:])

@@ -6,6 +6,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsARM.h>
+#include <llvm/IR/IntrinsicsWebAssembly.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
@@ -252,6 +253,8 @@ Value Builder::fma(Value a, Value b, Value c) {
   meet(*this, a, b);
   meet(*this, a, c);
   meet(*this, b, c);
+  // WebAssembly has none, but for one that may round once or twice.
+  if (isa().arch == Arch::WASM32) return add(mul(a, b), c);
   return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)},
                                        {raw(a), raw(b), raw(c)}),
               a.ty, a.lanes);
@@ -419,6 +422,10 @@ Value Builder::dot2(Value a, Value b) {
   const auto words = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
   if (isa().arch == Arch::THUMB)
     return dotLanes(zero(Ty::I32, a.lanes), a, b, [](Value lane, bool) { return Values{lane}; });
+  if (isa().arch == Arch::WASM32 && a.lanes == 4)
+    return made(
+        impl_.ir.CreateIntrinsic(llvm::Intrinsic::wasm_dot, {}, {raw(words(a)), raw(words(b))}),
+        Ty::I32, a.lanes);
   if (isa().arch != Arch::X86) return dotParts(zero(Ty::I32, a.lanes), a, b, 16, true);
   const ID id =
       a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
@@ -458,7 +465,8 @@ Value Builder::dot4(Value acc, Value a, Value b) {
       };
       return Values{pair(lane), pair(turned)};
     });
-  if (isa().arch != Arch::X86) return dotParts(acc, a, b, 8, false);
+  const bool isWeb = isa().arch == Arch::WASM32 && acc.lanes == 4;
+  if (isa().arch != Arch::X86 && !isWeb) return dotParts(acc, a, b, 8, false);
   const bool isVector = acc.lanes == 16 || acc.lanes == 8 || acc.lanes == 4;
   if (isa().hasDot4 && isVector)
     return made(impl_.ir.CreateIntrinsic(dotOf(acc.lanes), {}, {raw(acc), raw(a), raw(b)}), Ty::I32,
@@ -471,7 +479,7 @@ Value Builder::dot4(Value acc, Value a, Value b) {
   const Value aEven = bitAnd(a16, integer(Ty::I16, 255)), aOdd = shr(a16, eight, false);
   const Value bEven = shr(shl(b16, eight), eight, true), bOdd = shr(b16, eight, true);
   const auto pairs = [&](Value x, Value y) {
-    if (acc.lanes == 16 || acc.lanes == 8)
+    if (acc.lanes == 16 || acc.lanes == 8 || isWeb)
       return dot2(reinterpret(x, Ty::I32, acc.lanes), reinterpret(y, Ty::I32, acc.lanes));
     std::vector<int> even, odd;
     for (int k = 0; k < acc.lanes; ++k) even.push_back(2 * k), odd.push_back(2 * k + 1);

@@ -98,7 +98,8 @@ public:
   Value remainder(Value index, int64_t count);
   Value neg(Value a);
   Value abs(Value a);
-  Value fma(Value a, Value b, Value c); // a * b + c, rounded once
+  /// a * b + c, rounded once; on WebAssembly twice, which a scale of integers must not be.
+  Value fma(Value a, Value b, Value c);
   Value sqrt(Value a);
   Value round(Value a, Round how);
   Value bitAnd(Value a, Value b);
@@ -120,7 +121,7 @@ public:
   /// Lanes of i16: the sum over two bytes of u8 a[k] * s8 b[k]; vectors of I32, of 8 or 16 lanes.
   /// Each sum must fit i16.
   Value dotPairs(Value a, Value b);
-  /// Sum over two s16 a[k] * s16 b[k]; vectors of I32, of 8 or 16 lanes.
+  /// Sum over two s16 a[k] * s16 b[k]; vectors of I32, of as many lanes as a register has.
   Value dot2(Value a, Value b);
   /// acc[k] + a[2k] * b[2k] + a[2k + 1] * b[2k + 1] in f32, of bf16 by two in each I32 of a and b.
   /// In no order that is promised; an isa that has it takes numbers below 2^-126 as 0.

@@ -42,6 +42,7 @@ Arch archOf(const llvm::Triple& triple) {
   case llvm::Triple::aarch64: return Arch::ARM64;
   case llvm::Triple::riscv64: return Arch::RISCV64;
   case llvm::Triple::thumb: return Arch::THUMB;
+  case llvm::Triple::wasm32: return Arch::WASM32;
   default: return Arch::X86;
   }
 }
@@ -53,15 +54,18 @@ cdl::Status checkTriple(const std::string& text, const llvm::Triple& triple) {
   if (triple.getArch() == llvm::Triple::UnknownArch)
     return cdl::error(CDL_INVALID_ARGUMENT, "target=" + text + ": LLVM knows no such processor");
   const bool isKnown = triple.getArch() == llvm::Triple::x86_64 || archOf(triple) != Arch::X86;
-  const bool isOfSystem = triple.isOSLinux() || triple.getOS() == llvm::Triple::UnknownOS;
+  const bool isWeb = archOf(triple) == Arch::WASM32;
+  const bool isOfSystem =
+      (isWeb ? triple.isOSWASI() : triple.isOSLinux()) || triple.getOS() == llvm::Triple::UnknownOS;
+  const bool isOfFormat = isWeb ? triple.isOSBinFormatWasm() : triple.isOSBinFormatELF();
   const bool isLp64 = triple.getEnvironment() != llvm::Triple::GNUX32 &&
                       triple.getEnvironment() != llvm::Triple::GNUILP32;
-  if (!isKnown || !isOfSystem || !triple.isOSBinFormatELF() || !isLp64)
+  if (!isKnown || !isOfSystem || !isOfFormat || !isLp64)
     return cdl::error(CDL_UNSUPPORTED,
                       "target=" + text +
                           ": code is generated for x86_64, aarch64, riscv64 and thumb (v7em and "
                           "later), as ELF, with pointers of 64 bits on the first three, for Linux "
-                          "or no system");
+                          "or no system, and for wasm32");
   return cdl::ok();
 }
 
@@ -117,6 +121,9 @@ cdl::Status resolve(const TargetRequest& request, Target& target, const Isa*& is
   if (!llvmTarget)
     return cdl::error(CDL_UNSUPPORTED, "target=" + request.triple + ": LLVM: " + error);
   const Arch arch = archOf(triple);
+  if (arch == Arch::WASM32 && request.isPic)
+    return cdl::error(CDL_UNSUPPORTED, "target_pic=yes: where code of WebAssembly lies is the "
+                                       "linker's, and no code of it may lie anywhere");
   const std::string cpu = request.cpu.empty() ? lowestCpuOf(arch) : request.cpu;
   const std::unique_ptr<llvm::MCSubtargetInfo> known(
       llvmTarget->createMCSubtargetInfo(triple.str(), "", ""));
@@ -149,7 +156,8 @@ std::string callsOf(const std::vector<char>& object) {
   for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
     const uint32_t flags = llvm::cantFail(symbol.getFlags());
     const std::string name = llvm::cantFail(symbol.getName()).str();
-    const bool isOfC = name.empty() || name == "memcpy" || name == "memset";
+    const bool isOfC = name.empty() || name == "memcpy" || name == "memset" ||
+                       name == "__stack_pointer"; // of WebAssembly, which the linker defines
     if ((flags & llvm::object::SymbolRef::SF_Undefined) && !isOfC)
       calls += (calls.empty() ? "" : ", ") + name;
   }

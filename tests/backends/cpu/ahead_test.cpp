@@ -1,7 +1,7 @@
 // Random networks as object code: linked by the system's linker into one library, several models at
-// a time, and run there; for other processors into one program, which QEMU runs. They give what the
-// same networks give on the device of this process, bit by bit, and refer to nothing but memcpy and
-// memset. CANDELA_TEST_SIZE=full or nightly: more of them.
+// a time, and run there; for other processors into one program, which QEMU or node runs. They give
+// what the same networks give on the device of this process, bit by bit, and refer to nothing but
+// memcpy and memset. CANDELA_TEST_SIZE=full or nightly: more of them.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -89,6 +89,9 @@ constexpr Foreign kForeign[] = {
      BOARD_RUNNER "mps2-an500 -kernel",
      false}};
 
+constexpr Machine kWeb = {"wasm32-unknown-unknown", "", "", "wasm32-simd128", "x86-64-v3"};
+constexpr const char *kNode = "node", *kWebLinker = "wasm-ld-19";
+
 bool hasTool(const std::string& name) {
   return std::system(("command -v " + name + " > /dev/null").c_str()) == 0;
 }
@@ -108,6 +111,12 @@ std::string wordsText(const Bytes& bytes) {
 Result<DevicePtr> open(const runtime::plugin::Options& options) {
   CDL_ASSIGN(const auto plugin, runtime::plugin::findPlugin(PLUGIN_cpu));
   return plugin->open(0, options);
+}
+
+int networks() {
+  const char* size = std::getenv("CANDELA_TEST_SIZE");
+  if (!size) return 12;
+  return std::string_view(size) == "nightly" ? 1000 : 20;
 }
 
 /// One network, once for this process and once as object code.
@@ -304,14 +313,104 @@ protected:
         << foreign.machine.isa;
   }
 
+  /// Networks for another machine, many of them in one program.
+  void compareElsewhere(const Machine& machine,
+                        const std::function<void(const std::vector<Twin>&)>& run) {
+    constexpr int kInOneProgram = 20;
+    constexpr int kFirst = 50; // LLVM crashed at the kernels of network 51
+    const int each = networks() / 5;
+    int made = 0;
+    for (int first = kFirst; first < kFirst + each; first += kInOneProgram) {
+      std::vector<Twin> twins;
+      for (int seed = first; seed < std::min(first + kInOneProgram, kFirst + each); ++seed)
+        if (auto twin = make(static_cast<uint64_t>(seed), machine))
+          twins.push_back(std::move(*twin));
+      if (HasFailure()) return;
+      run(twins);
+      made += static_cast<int>(twins.size());
+    }
+    fmt::print("{}: {} networks compared\n", machine.isa, made);
+    EXPECT_GE(made, each / 2);
+  }
+
+  /// A call of JavaScript that runs a network and returns how many outputs differ.
+  static std::string scriptOf(const Twin& twin) {
+    std::string inputs, outputs;
+    for (const uint32_t input : twin.bound)
+      inputs += fmt::format("[{}], ", bytesText(twin.inputs[input].bytes));
+    for (const uint32_t output : twin.computed) {
+      const Tensor& want = twin.expected[output];
+      outputs += fmt::format("{{ isBounded: {}, bytes: [{}] }}, ", want.elem == Elem::f32_,
+                             bytesText(want.bytes));
+    }
+    return fmt::format("wrong += check('{}', {}, {}, [{}], [{}]);\n", twin.name,
+                       twin.files.facts.weights_bytes, twin.files.facts.arena_bytes, inputs,
+                       outputs);
+  }
+
+  static std::string bytesText(const Bytes& bytes) {
+    std::string text;
+    for (size_t i = 0; i < bytes.size(); ++i)
+      text += fmt::format("{},", static_cast<int>(bytes.data()[i]));
+    return text;
+  }
+
+  /// All models in one module, run by node.
+  void runOnNode(const std::vector<Twin>& twins) {
+    std::string calls, exports;
+    for (const Twin& twin : twins) {
+      calls += scriptOf(twin);
+      for (const char* each : {"open", "run", "weights"})
+        exports += fmt::format(" --export={}_{}", twin.name, each);
+    }
+    const std::string code = (folder_ / "all.wasm").string();
+    const std::string script = (folder_ / "all.mjs").string();
+    const std::string text = fmt::format("{}{}process.exitCode = wrong ? 1 : 0;\n", kScript, calls);
+    ASSERT_TRUE(writeFile(script, text.data(), text.size()).isOk());
+    const std::string command = fmt::format("{} --no-entry --export=__heap_base{} -o {} {}",
+                                            kWebLinker, exports, code, writeObjects(twins));
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+    EXPECT_EQ(std::system(fmt::format("{} {} {}", kNode, script, code).c_str()), 0);
+  }
+
+  /// Runs networks of a module one after the other, from a fresh heap each.
+  static constexpr const char* kScript = R"(import { readFileSync } from 'node:fs';
+const { instance } = await WebAssembly.instantiate(readFileSync(process.argv[2]), {});
+const all = instance.exports;
+let end = 0;
+function take(bytes) {
+  const at = Math.ceil(end / 64) * 64;
+  end = at + bytes;
+  const missing = end - all.memory.buffer.byteLength;
+  if (missing > 0) all.memory.grow(Math.ceil(missing / 65536));
+  return at;
+}
+function differs(want, got) {
+  if (!want.isBounded) return want.bytes.some((byte, i) => byte !== got[i]);
+  const x = new Float32Array(got.slice().buffer);
+  const y = new Float32Array(Uint8Array.from(want.bytes).buffer);
+  return y.some((value, i) => !Object.is(value, x[i]) && !(Math.abs(x[i] - value) <= 1e-4 + 1e-3 * Math.abs(value)));
+}
+function check(name, weightBytes, arenaBytes, inputs, outputs) {
+  end = all.__heap_base.value;
+  const model = take(32), arena = take(arenaBytes);
+  const from = inputs.map((bytes) => take(bytes.length)), to = outputs.map((output) => take(output.bytes.length));
+  const fromArray = take(4 * from.length), toArray = take(4 * to.length);
+  inputs.forEach((bytes, i) => new Uint8Array(all.memory.buffer).set(bytes, from[i]));
+  new Uint32Array(all.memory.buffer, fromArray).set(from);
+  new Uint32Array(all.memory.buffer, toArray).set(to);
+  const code = all[`${name}_open`](model, all[`${name}_weights`].value, weightBytes, arena, arenaBytes)
+    || all[`${name}_run`](model, fromArray, toArray);
+  if (code !== 0) console.log(`${name}: error ${code}`);
+  const wrong = code !== 0 ? 1 : outputs.filter((output, o) => differs(output, new Uint8Array(all.memory.buffer, to[o], output.bytes.length))).length;
+  if (wrong) console.log(`${name}: ${wrong} outputs differ`);
+  return wrong;
+}
+let wrong = 0;
+)";
+
   fs::path folder_;
 };
-
-int networks() {
-  const char* size = std::getenv("CANDELA_TEST_SIZE");
-  if (!size) return 12;
-  return std::string_view(size) == "nightly" ? 1000 : 20;
-}
 
 TEST_F(CpuAhead, GivesWhatThisProcessGives) {
   constexpr int kInOneLibrary = 50;
@@ -338,26 +437,19 @@ TEST_F(CpuAhead, GivesWhatThisProcessGives) {
 }
 
 TEST_F(CpuAhead, OtherProcessorsGiveWhatThisProcessGives) {
-  constexpr int kInOneProgram = 20;
-  constexpr int kFirst = 50; // LLVM crashed at the kernels of network 51
-  const int each = networks() / 5;
   if (!std::getenv("CANDELA_TEST_SIZE")) GTEST_SKIP() << "each processor has a linker to start";
   for (const Foreign& foreign : kForeign) {
     const std::string runner = foreign.runner;
     if (!hasTool(foreign.compiler) || !hasTool(runner.substr(0, runner.find(' ')))) continue;
-    int made = 0;
-    for (int first = kFirst; first < kFirst + each; first += kInOneProgram) {
-      std::vector<Twin> twins;
-      for (int seed = first; seed < std::min(first + kInOneProgram, kFirst + each); ++seed)
-        if (auto twin = make(static_cast<uint64_t>(seed), foreign.machine))
-          twins.push_back(std::move(*twin));
-      if (HasFailure()) return;
-      runElsewhere(foreign, twins);
-      made += static_cast<int>(twins.size());
-    }
-    fmt::print("{}: {} networks compared\n", foreign.machine.isa, made);
-    EXPECT_GE(made, each / 2);
+    compareElsewhere(foreign.machine,
+                     [&](const std::vector<Twin>& twins) { runElsewhere(foreign, twins); });
   }
+}
+
+TEST_F(CpuAhead, WebAssemblyGivesWhatThisProcessGives) {
+  if (!std::getenv("CANDELA_TEST_SIZE")) GTEST_SKIP() << "it has a linker to start";
+  if (!hasTool(kNode) || !hasTool(kWebLinker)) GTEST_SKIP() << "no node or no linker";
+  compareElsewhere(kWeb, [&](const std::vector<Twin>& twins) { runOnNode(twins); });
 }
 
 TEST_F(CpuAhead, DevicesOfOtherMachinesAreRefusedByName) {

@@ -82,7 +82,7 @@ void addPackage(CLI::App& app, Console& console) {
   command
       ->add_option("--cpu", request.cpu,
                    "the least processor, as LLVM calls it (x86-64-v3, generic of aarch64, "
-                   "generic-rv64, cortex-m4 of thumb)")
+                   "generic-rv64, cortex-m4 of thumb, generic of wasm32)")
       ->type_name("NAME");
   command
       ->add_option("--features", request.features, "what it has beside or lacks: +avx512vnni,-fma")

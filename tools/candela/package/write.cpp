@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "candela/candela.hpp"
-#include "core/support/compare.h"
 #include "tools/candela/package/names.h"
 #include "tools/candela/package/package_files.h"
+#include "tools/candela/package/web.h"
 #include "tools/candela/support/template.h"
 
 namespace candela::tool {
@@ -128,6 +128,7 @@ Values headerValues(const PackageRequest& request, const PackagedModel& model) {
       {"OUTPUT_FIELDS", portFields(model.outputs, false)},
       {"STATES", statesText(model)},
       {"LINK_OPTIONS", request.isPic ? "" : "-no-pie"}};
+  if (isForWeb(model)) values["LINK_OPTIONS"] = webLinkOptions(model.name);
   return values;
 }
 
@@ -143,32 +144,6 @@ std::string arrayText(const std::string& qualifiers, const std::string& name, co
     if (w + 1 < words) text += ',';
   }
   return text + "};\n";
-}
-
-/// How main.c compares elements.
-char kindOf(Elem elem) {
-  switch (elem) {
-  case Elem::f32_: return 's';
-  case Elem::f64_: return 'd';
-  case Elem::f16_: return 'h';
-  case Elem::bf16_: return 'f';
-  default: return 'b';
-  }
-}
-
-/// Floats: what another order of sums may change. The absolute part follows the largest number, as
-/// a small one may be the difference of large ones.
-CompareBound boundOf(const Tensor& expected) {
-  CompareBound bound;
-  if (kindOf(expected.elem) == 'b') return bound;
-  const bool isHalf = elemBits(expected.elem) == 16;
-  double largest = 0;
-  for (int64_t i = 0; i < expected.count(); ++i)
-    if (const double each = std::fabs(elementAsReal(expected, i)); std::isfinite(each))
-      largest = std::max(largest, each);
-  bound.relative = isHalf ? 1.0 / 64 : 1e-3;
-  bound.absolute = largest * (isHalf ? 1.0 / 128 : 1e-5);
-  return bound;
 }
 
 Values testValues(const PackagedModel& model, const PackageSample& sample) {
@@ -196,7 +171,7 @@ Values testValues(const PackagedModel& model, const PackageSample& sample) {
     const CompareBound bound = boundOf(tensor);
     expected +=
         fmt::format("    {{\"{}\", '{}', {}, {}, {}, {}, {}, {}_test_output_{}_expected}},\n",
-                    textInC(port.name), kindOf(port.elem), tensor.count(), tensor.sizeBytes(),
+                    textInC(port.name), comparedAs(port.elem), tensor.count(), tensor.sizeBytes(),
                     realText(bound.absolute), realText(bound.relative), array, model.name, o);
   }
   return {{"NAME", model.name},
@@ -212,19 +187,45 @@ Bytes bytesOf(const std::string& text) { return Bytes::copyOf(text.data(), text.
 
 } // namespace
 
+char comparedAs(Elem elem) {
+  switch (elem) {
+  case Elem::f32_: return 's';
+  case Elem::f64_: return 'd';
+  case Elem::f16_: return 'h';
+  case Elem::bf16_: return 'f';
+  default: return 'b';
+  }
+}
+
+CompareBound boundOf(const Tensor& expected) {
+  CompareBound bound;
+  if (comparedAs(expected.elem) == 'b') return bound;
+  const bool isHalf = elemBits(expected.elem) == 16;
+  double largest = 0;
+  for (int64_t i = 0; i < expected.count(); ++i)
+    if (const double each = std::fabs(elementAsReal(expected, i)); std::isfinite(each))
+      largest = std::max(largest, each);
+  bound.relative = isHalf ? 1.0 / 64 : 1e-3;
+  bound.absolute = largest * (isHalf ? 1.0 / 128 : 1e-5);
+  return bound;
+}
+
 PackageFiles packageFiles(const PackageRequest& request, const PackagedModel& model,
                           const PackageSample& sample) {
   const Values header = headerValues(request, model);
   const auto filled = [&](std::string_view text) { return bytesOf(filledTemplate(text, header)); };
-  return {{model.name + ".o", model.files.code},
-          {model.name + "_weights.o", model.files.weightsObject},
-          {model.name + ".weights", model.files.weights},
-          {model.name + ".h", filled(kPackageHeader)},
-          {model.name + "_test_data.h",
-           bytesOf(filledTemplate(kPackageTestData, testValues(model, sample)))},
-          {"main.c", filled(kPackageMain)},
-          {"CMakeLists.txt", filled(kPackageCMake)},
-          {model.name + ".mk", filled(kPackageMake)}};
+  PackageFiles files{{model.name + ".o", model.files.code},
+                     {model.name + "_weights.o", model.files.weightsObject},
+                     {model.name + ".weights", model.files.weights},
+                     {model.name + ".h", filled(kPackageHeader)},
+                     {model.name + "_test_data.h",
+                      bytesOf(filledTemplate(kPackageTestData, testValues(model, sample)))},
+                     {"main.c", filled(kPackageMain)},
+                     {"CMakeLists.txt", filled(kPackageCMake)},
+                     {model.name + ".mk", filled(kPackageMake)}};
+  if (isForWeb(model))
+    for (auto& [name, bytes] : webFiles(model, sample, header)) files[name] = bytes;
+  return files;
 }
 
 } // namespace candela::tool
