@@ -92,7 +92,7 @@ set(same "(= ${CANDELA_DEBIAN_VERSION})")
 set(library libcandela${PROJECT_VERSION_MAJOR})
 
 candela_debian_package(candela
-  COMPONENTS tools plugins
+  COMPONENTS tools manual plugins
   SECTION devel
   SUMMARY "compile and run models on accelerators, and check backends"
   TEXT "This package has the command candela: run, bench, compile, quantize, train,

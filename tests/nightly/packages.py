@@ -9,6 +9,7 @@ as all of Candela. Then
   lint        lintian finds nothing, beside what packaging/debian says with a reason
   contents    what was compiled is stripped, has no search path, and each package names the others that it needs
   install     the steps of packaging/Containerfile, in a bare system that mmdebstrap makes (--system: that one)
+  manual      pages, and the completion of bash where the shell looks for it
   run         the digits by each backend, as a user without rights, options or variables of the environment
   python      the same by the package for Python, and the tool as functions
   build       hello_run and a user of the simulator with pkg-config and with CMake; what dpkg-shlibdeps says of hello_run
@@ -87,7 +88,7 @@ class System:
                   "PATH=/usr/sbin:/usr/bin:/sbin:/bin", f"HOME={HOME if user else '/root'}", "LC_ALL=C.UTF-8",
                   "DEBIAN_FRONTEND=noninteractive", "bash", "-euc", script]
         return said(["unshare", "--mount", "--pid", "--fork", "bash", "-euc",
-                     'mount -t proc proc "$0/proc"; mount --bind /dev "$0/dev"; exec "$@"', self.folder, *inside])
+                     'mount -t proc proc "$0/proc"; mount --bind /dev "$0/dev"; mount --bind /sys "$0/sys"; exec "$@"', self.folder, *inside])
 
     def user(self, script):
         return self.said(f"cd; {script}", user=USER)
@@ -163,6 +164,16 @@ def install(folder, system):
         shutil.copy(path, f"{system.folder}/packages")
     system.said("apt-get update; apt-get install -y --no-install-recommends /packages/*.deb python3-numpy g++ cmake ninja-build "
                 "pkgconf libsystemc-dev dpkg-dev")
+
+
+def manual(_, system):
+    """The page, and the completion of bash from where Debian's bash-completion looks for it."""
+    system.said("apt-get install -y --no-install-recommends man-db bash-completion")
+    page = system.user("man candela-run | cat")
+    expect("--partition POLICY" in page, f"man candela-run shows {page[:500]}")
+    answer = system.user("source /usr/share/bash-completion/bash_completion; _completion_loader candela || true; "
+                         "COMP_LINE='candela run --backend npu' COMP_POINT=25; _candela candela; echo ${COMPREPLY[@]}")
+    expect(answer == "npu_sim\n", f"bash completes with {answer}")
 
 
 def run(_, system):
@@ -258,7 +269,7 @@ def main():
         return 2
 
     results = []
-    for check in (lint, contents, install, run, python, build, purge, archive):
+    for check in (lint, contents, install, manual, run, python, build, purge, archive):
         try:
             check(folder, system)
             results.append({"check": check.__name__, "passed": True})
