@@ -27,9 +27,11 @@ Api::Api(const OrtApiBase& base) {
   // Asking an older release for a version that it has not is a message on its standard error.
   const std::string release = base.GetVersionString();
   const int minor = release.rfind("1.", 0) == 0 ? std::atoi(release.c_str() + 2) : 0;
-  if (minor >= static_cast<int>(kApiVersionOfRanks) && base.GetApi(kApiVersionOfRanks)) {
-    api_ = base.GetApi(kApiVersionOfRanks);
-    version_ = kApiVersionOfRanks;
+  for (const uint32_t version : {kApiVersionOfRanks, kApiVersionOfProfiles}) {
+    const OrtApi* const later = minor >= static_cast<int>(version) ? base.GetApi(version) : nullptr;
+    if (!later) continue;
+    api_ = later;
+    version_ = version;
   }
   ep_ = call(GetEpApi);
   editor_ = call(GetModelEditorApi);

@@ -41,9 +41,10 @@ private:
 
 } // namespace
 
-NodeCompute::NodeCompute(const Api& api, Compiled model, const std::vector<std::string>& inputs,
+NodeCompute::NodeCompute(const Api& api, Recorder& recorder, Compiled model,
+                         const std::vector<std::string>& inputs,
                          const std::vector<std::string>& outputs)
-    : OrtNodeComputeInfo{}, api_(api), model_(std::move(model)) {
+    : OrtNodeComputeInfo{}, api_(api), recorder_(recorder), model_(std::move(model)) {
   inputs_ = bind(model_->inputs(), inputs, "input");
   outputs_ = bind(model_->outputs(), outputs, "output");
   ort_version_supported = kApiVersion;
@@ -125,7 +126,9 @@ void NodeCompute::run(OrtKernelContext* context) const {
   for (const Bound& input : inputs_) inputs.push_back(inputOf(context, input));
   for (const Bound& output : outputs_) outputs.push_back(outputOf(context, output));
   const Allocated allocated(outputs);
+  const auto begin = Recorder::Clock::now();
   model_->run(inputs, outputs);
+  if (recorder_.isWanted()) recorder_.record(*model_, begin);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (allocated.at(i)) copyOut(context, outputs_[i], outputs[i]);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "integrations/onnxruntime/compiler.h"
+#include "integrations/onnxruntime/profiler.h"
 
 namespace candela::ort {
 
@@ -13,8 +14,8 @@ class NodeCompute : public abi::OrtNodeComputeInfo {
 public:
   /// `inputs` and `outputs`: the names of the fused node's values, by position. Throws Failure
   /// where the model has one that is not among them.
-  NodeCompute(const Api& api, Compiled model, const std::vector<std::string>& inputs,
-              const std::vector<std::string>& outputs);
+  NodeCompute(const Api& api, Recorder& recorder, Compiled model,
+              const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
 
   const sdk::Model& model() const { return *model_; }
 
@@ -34,6 +35,7 @@ private:
                const candela_tensor_t& made) const;
 
   const Api& api_;
+  Recorder& recorder_;
   Compiled model_;
   std::vector<Bound> inputs_;
   std::vector<Bound> outputs_;

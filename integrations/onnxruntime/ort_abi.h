@@ -3,8 +3,8 @@
 /// releases only append, so a slot is its place and its type.
 ///
 /// Source of the places and layouts: include/onnxruntime/core/session/onnxruntime_c_api.h and
-/// onnxruntime_ep_c_api.h of ONNX Runtime 1.24; tests/nightly/onnxruntime_slots.py holds each of
-/// them to such headers.
+/// onnxruntime_ep_c_api.h of ONNX Runtime 1.24 and later; tests/nightly/onnxruntime_slots.py holds
+/// each of them to such headers.
 #ifndef CANDELA_INTEGRATIONS_ONNXRUNTIME_ORT_ABI_H
 #define CANDELA_INTEGRATIONS_ONNXRUNTIME_ORT_ABI_H
 
@@ -17,6 +17,8 @@ namespace candela::ort::abi {
 constexpr uint32_t kApiVersion = 23;
 /// The API that says whether a value has a rank, of release 1.24.
 constexpr uint32_t kApiVersionOfRanks = 24;
+/// The API that asks a provider for what its runs took, of release 1.25.
+constexpr uint32_t kApiVersionOfProfiles = 25;
 /// The API that every release has, for the message of a refusal.
 constexpr uint32_t kFirstApiVersion = 1;
 
@@ -45,6 +47,9 @@ struct OrtMemoryDevice;
 struct OrtAllocator;
 struct OrtSyncStreamImpl;
 struct OrtDataTransferImpl;
+struct OrtKernelRegistry;
+struct OrtProfilingEvent;
+struct OrtProfilingEventsContainer;
 
 // --- Numbers
 // --------------------------------------------------------------------------------------
@@ -91,6 +96,7 @@ enum class AttributeType : int32_t {
   Graph = 7,
   Tensor = 8,
 };
+enum class EventCategory : int32_t { Node = 1, Kernel = 2 };
 enum class HardwareType : int32_t { Cpu = 0, Gpu = 1, Npu = 2 };
 enum class Compatibility : int32_t { NotApplicable = 0, Optimal = 1, Unsupported = 3 };
 
@@ -203,7 +209,9 @@ struct OrtNodeFusionOptions {
 // clang-format off
 constexpr EpApiSlot<OrtStatus*(struct OrtEpFactory*, const OrtHardwareDevice*, const OrtKeyValuePairs*, const OrtKeyValuePairs*, OrtEpDevice**)> CreateEpDevice{0};
 constexpr EpApiSlot<OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const*, size_t, const OrtNodeFusionOptions*)> EpGraphSupportInfo_AddNodesToFuse{2};
-constexpr EpApiSlot<const char*(const OrtNodeComputeContext*)> NodeComputeContext_NodeName{4};
+constexpr EpApiSlot<OrtStatus*(EventCategory, int32_t, int32_t, const char*, int64_t, int64_t, const char* const*, const char* const*, size_t, OrtProfilingEvent**)> CreateProfilingEvent{65};
+constexpr EpApiSlot<void(OrtProfilingEvent*)> ReleaseProfilingEvent{66};
+constexpr EpApiSlot<OrtStatus*(OrtProfilingEventsContainer*, const OrtProfilingEvent* const*, size_t)> ProfilingEventsContainer_AddEvents{72};
 // clang-format on
 
 struct OrtNodeComputeInfo {
@@ -211,6 +219,15 @@ struct OrtNodeComputeInfo {
   OrtStatus* (*CreateState)(OrtNodeComputeInfo*, OrtNodeComputeContext*, void** state);
   OrtStatus* (*Compute)(OrtNodeComputeInfo*, void* state, OrtKernelContext*);
   void (*ReleaseState)(OrtNodeComputeInfo*, void* state);
+};
+
+struct OrtEpProfilerImpl {
+  uint32_t ort_version_supported;
+  void (*Release)(OrtEpProfilerImpl*);
+  OrtStatus* (*StartProfiling)(OrtEpProfilerImpl*, int64_t offset_ns);
+  OrtStatus* (*StartEvent)(OrtEpProfilerImpl*, uint64_t id);
+  OrtStatus* (*StopEvent)(OrtEpProfilerImpl*, uint64_t id, const OrtProfilingEvent*);
+  OrtStatus* (*EndProfiling)(OrtEpProfilerImpl*, OrtProfilingEventsContainer*);
 };
 
 struct OrtEp {
@@ -228,6 +245,10 @@ struct OrtEp {
   OrtStatus* (*CreateAllocator)(OrtEp*, const OrtMemoryInfo*, OrtAllocator**);
   OrtStatus* (*CreateSyncStreamForDevice)(OrtEp*, const OrtMemoryDevice*, OrtSyncStreamImpl**);
   const char* (*GetCompiledModelCompatibilityInfo)(OrtEp*, const OrtGraph*);
+  OrtStatus* (*GetKernelRegistry)(OrtEp*, const OrtKernelRegistry**);
+  OrtStatus* (*IsConcurrentRunSupported)(OrtEp*, bool*);
+  OrtStatus* (*Sync)(OrtEp*);
+  OrtStatus* (*CreateProfiler)(OrtEp*, OrtEpProfilerImpl**);
 };
 
 struct OrtEpFactory {

@@ -33,7 +33,9 @@ Part wholeOf(const GraphView& graph, const std::vector<std::string>& outputs) {
 Provider::Provider(const Api& api, const ProviderOptions& options, const OrtLogger* logger)
     : OrtEp{}, api_(api), options_(options), logger_(logger), compiler_(api, options_) {
   checkBackends(options_);
-  ort_version_supported = kApiVersion;
+  // How far ONNX Runtime looks into this record: an older one refuses versions later than its own.
+  ort_version_supported =
+      api.version() >= kApiVersionOfProfiles ? kApiVersionOfProfiles : kApiVersion;
   GetName = [](const OrtEp*) -> const char* { return kProviderName; };
   GetCapability = [](OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     auto* const self = static_cast<Provider*>(ep);
@@ -53,6 +55,11 @@ Provider::Provider(const Api& api, const ProviderOptions& options, const OrtLogg
   };
   GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) -> const char* {
     return static_cast<Provider*>(ep)->compatibility_.c_str();
+  };
+  CreateProfiler = [](OrtEp* ep, OrtEpProfilerImpl** profiler) {
+    auto* const self = static_cast<Provider*>(ep);
+    *profiler = nullptr;
+    return guarded(self->api_, [&] { *profiler = self->recorder_.profiler(self->api_); });
   };
   compatibility_ = compatibilityOf(options_.compile.backends);
 }
@@ -115,10 +122,9 @@ std::unique_ptr<NodeCompute> Provider::compile(const Fused& fused, OrtNode** con
   const auto inputs = namesOf(api_.list(Node_GetNumInputs, Node_GetInputs, fused.node), api_);
   const auto outputs = namesOf(api_.list(Node_GetNumOutputs, Node_GetOutputs, fused.node), api_);
   if (view.nodes.size() == 1 && isContext(view.nodes[0]))
-    return std::make_unique<NodeCompute>(
-        api_, loadContext(api_, options_, view.modelPath, view.nodes[0]), inputs, outputs);
+    return computeOf(loadContext(api_, options_, view.modelPath, view.nodes[0]), inputs, outputs);
   const Part part = wholeOf(view, outputs);
-  auto node = std::make_unique<NodeCompute>(api_, compiler_.compile(view, part), inputs, outputs);
+  auto node = computeOf(compiler_.compile(view, part), inputs, outputs);
   compiler_.forget(part);
   if (options_.makesContext && context) {
     const std::string name = api_.get<const char*>(Node_GetName, fused.node);
@@ -126,6 +132,14 @@ std::unique_ptr<NodeCompute> Provider::compile(const Fused& fused, OrtNode** con
                            store(node->model(), [&] { return writeModel(api_, view, part); }));
   }
   return node;
+}
+
+std::unique_ptr<NodeCompute> Provider::computeOf(Compiled model,
+                                                 const std::vector<std::string>& inputs,
+                                                 const std::vector<std::string>& outputs) {
+  // Later it may be running, when only its steps are to be had.
+  if (recorder_.isWanted()) model->profile(true);
+  return std::make_unique<NodeCompute>(api_, recorder_, std::move(model), inputs, outputs);
 }
 
 void Provider::release(OrtNodeComputeInfo** infos, size_t count) {

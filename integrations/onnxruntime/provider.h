@@ -28,6 +28,8 @@ private:
   void claimContexts(const GraphView& graph, abi::OrtEpGraphSupportInfo* support);
   bool isInsideTaken(const abi::OrtGraph* graph, const GraphView& view);
   std::unique_ptr<NodeCompute> compile(const Fused& fused, abi::OrtNode** context);
+  std::unique_ptr<NodeCompute> computeOf(Compiled model, const std::vector<std::string>& inputs,
+                                         const std::vector<std::string>& outputs);
   void release(abi::OrtNodeComputeInfo** infos, size_t count);
   void writeTrace(const sdk::Model& model);
   void tell(const GraphView& graph, const Capability& capability) const;
@@ -36,6 +38,7 @@ private:
   ProviderOptions options_;
   const abi::OrtLogger* logger_;
   Compiler compiler_;
+  Recorder recorder_;
   std::string compatibility_;
   size_t traces_ = 0;
 };

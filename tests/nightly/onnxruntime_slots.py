@@ -3,7 +3,7 @@
 
 usage: tests/nightly/onnxruntime_slots.py --headers DIR [--abi FILE] [--list]
 
-DIR holds onnxruntime_c_api.h and onnxruntime_ep_c_api.h of any release from 1.24 on, as they lie in
+DIR holds onnxruntime_c_api.h and onnxruntime_ep_c_api.h of any release from 1.24 on (what came later is left out there), as they lie in
 include/onnxruntime/core/session of its sources and in include/ of its packages for C; CANDELA_ONNXRUNTIME_HEADERS of the
 environment says it too. Read are the order of the functions in OrtApi, OrtEpApi and OrtModelEditorApi, the members of the
 records that the provider fills, the numbers of the enumerations, and with which release each function came. --list prints
@@ -19,7 +19,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLES = {"ApiSlot": "OrtApi", "EpApiSlot": "OrtEpApi", "EditorSlot": "OrtModelEditorApi"}
-RECORDS = ("OrtApiBase", "OrtEp", "OrtEpFactory", "OrtNodeComputeInfo", "OrtNodeFusionOptions")
+RECORDS = ("OrtApiBase", "OrtEp", "OrtEpFactory", "OrtEpProfilerImpl", "OrtNodeComputeInfo", "OrtNodeFusionOptions")
+# What is asked for only where the release has it: the constant that says with which it came.
+LATER = {"TensorTypeAndShape_HasShape": "kApiVersionOfRanks", "CreateProfilingEvent": "kApiVersionOfProfiles",
+         "ReleaseProfilingEvent": "kApiVersionOfProfiles", "ProfilingEventsContainer_AddEvents": "kApiVersionOfProfiles",
+         "OrtEpProfilerImpl": "kApiVersionOfProfiles"}
 # Of the enumerations in the header, and how their names become ours.
 ENUMS = {
     "ErrorCode": ("OrtErrorCode", "ORT_"),
@@ -27,6 +31,7 @@ ENUMS = {
     "ValueKind": ("ONNXType", "ONNX_TYPE_"),
     "ElementType": ("ONNXTensorElementDataType", "ONNX_TENSOR_ELEMENT_DATA_TYPE_"),
     "AttributeType": ("OrtOpAttrType", "ORT_OP_ATTR_"),
+    "EventCategory": ("OrtProfilingEventCategory", "OrtProfilingEventCategory_"),
     "HardwareType": ("OrtHardwareDeviceType", "OrtHardwareDeviceType_"),
     "Compatibility": ("OrtCompiledModelCompatibility", "OrtCompiledModelCompatibility_"),
 }
@@ -118,35 +123,44 @@ def constant(text, name):
     return int(re.search(rf"constexpr uint32_t {name} = (\d+);", text).group(1))
 
 
-def check_slots(ours, headers):
-    oldest, ranks = constant(ours, "kApiVersion"), constant(ours, "kApiVersionOfRanks")
+def came_with(ours, name):
+    return constant(ours, LATER.get(name, "kApiVersion"))
+
+
+def check_slots(ours, headers, version):
     tables = {table: members_of(headers, table) for table in TABLES.values()}
     problems = []
     for table, name, place in our_slots(ours):
+        if came_with(ours, name) > version:
+            continue
         places = [i for i, (member, _) in enumerate(tables[table]) if member == name]
         if places != [place]:
             problems.append(f"{table}.{name} is declared at {place}, the headers have it at {places}")
             continue
         since = tables[table][place][1]
-        allowed = ranks if name == "TensorTypeAndShape_HasShape" else oldest
-        if since and since > allowed:
-            problems.append(f"{table}.{name} came with 1.{since}, later than the 1.{allowed} that is asked for")
+        if since and since > came_with(ours, name):
+            problems.append(f"{table}.{name} came with 1.{since}, later than the 1.{came_with(ours, name)} that is asked for")
     return problems
 
 
-def check_records(ours, headers):
+def check_records(ours, headers, version):
     problems = []
     for record, members in our_records(ours).items():
+        if came_with(ours, record) > version:
+            continue
         theirs = [member for member, _ in members_of(headers, record)]
+        members = members[:len(theirs)] if version < constant(ours, "kApiVersionOfProfiles") else members
         if theirs[:len(members)] != members:
             problems.append(f"{record} is declared as {members}, the headers begin with {theirs[:len(members)]}")
     return problems
 
 
-def check_enums(ours, headers):
+def check_enums(ours, headers, version):
     problems = []
     for enumeration, numbers in our_enums(ours).items():
         theirs, prefix = ENUMS[enumeration]
+        if enumeration == "EventCategory" and version < constant(ours, "kApiVersionOfProfiles"):
+            continue
         known = {name.removeprefix(prefix).replace("_", "").lower(): number
                  for name, number in numbers_of(headers, theirs).items()}
         for name, number in numbers.items():
@@ -169,10 +183,12 @@ def main():
         ours = arguments.abi.read_text()
         headers = "\n".join((pathlib.Path(arguments.headers) / name).read_text()
                             for name in ("onnxruntime_c_api.h", "onnxruntime_ep_c_api.h"))
-        version = re.search(r"#define ORT_API_VERSION (\d+)", headers)
-        if not version or int(version.group(1)) < constant(ours, "kApiVersionOfRanks"):
+        found = re.search(r"#define ORT_API_VERSION (\d+)", headers)
+        version = int(found.group(1)) if found else 0
+        if version < constant(ours, "kApiVersionOfRanks"):
             raise Unreadable("the headers are older than what is declared")
-        problems = check_slots(ours, headers) + check_records(ours, headers) + check_enums(ours, headers)
+        checks = (check_slots, check_records, check_enums)
+        problems = [problem for check in checks for problem in check(ours, headers, version)]
     except (OSError, Unreadable) as error:
         print(f"onnxruntime_slots: {error}", file=sys.stderr)
         return 2
@@ -181,7 +197,7 @@ def main():
             print(f"{table:18} {place:4}  {name}")
     for problem in problems:
         print(f"onnxruntime_slots: {problem}")
-    print(f"{len(our_slots(ours))} functions and {len(our_records(ours))} records against version {version.group(1)}: "
+    print(f"{len(our_slots(ours))} functions and {len(our_records(ours))} records against version {version}: "
           f"{len(problems) or 'no'} differences")
     return 1 if problems else 0
 

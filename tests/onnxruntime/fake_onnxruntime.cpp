@@ -13,7 +13,7 @@ struct OrtApi {
   void* slots[400];
 };
 struct OrtEpApi {
-  void* slots[64];
+  void* slots[80];
 };
 struct OrtModelEditorApi {
   void* slots[32];
@@ -286,6 +286,22 @@ void setRuns() {
       });
 }
 
+void setProfiles() {
+  set(epApi, CreateProfilingEvent,
+      [](EventCategory, int32_t, int32_t, const char* name, int64_t timestamp, int64_t duration,
+         const char* const*, const char* const*, size_t, OrtProfilingEvent** out) -> OrtStatus* {
+        *out = new OrtProfilingEvent{name, timestamp, duration};
+        return nullptr;
+      });
+  set(epApi, ReleaseProfilingEvent, [](OrtProfilingEvent* event) { delete event; });
+  set(epApi, ProfilingEventsContainer_AddEvents,
+      [](OrtProfilingEventsContainer* container, const OrtProfilingEvent* const* events,
+         size_t count) -> OrtStatus* {
+        for (size_t i = 0; i < count; ++i) container->events.push_back(*events[i]);
+        return nullptr;
+      });
+}
+
 } // namespace
 
 FakeRuntime::FakeRuntime(uint32_t newestApi, bool countsZeros) {
@@ -299,11 +315,14 @@ FakeRuntime::FakeRuntime(uint32_t newestApi, bool countsZeros) {
   setNodes();
   setSessions();
   setRuns();
+  setProfiles();
   base_.GetApi = [](uint32_t version) -> const OrtApi* {
     return version <= newestVersion ? &api : nullptr;
   };
   base_.GetVersionString = []() -> const char* {
-    return newestVersion >= 24 ? "1.24.0" : "1.22.0";
+    static std::string version;
+    version = "1." + std::to_string(newestVersion) + ".0";
+    return version.c_str();
   };
 }
 

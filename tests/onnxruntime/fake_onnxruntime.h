@@ -72,6 +72,13 @@ struct OrtEpDevice {
 struct OrtEpGraphSupportInfo {
   std::vector<std::vector<const OrtNode*>> groups;
 };
+struct OrtProfilingEvent {
+  std::string name;
+  int64_t timestamp, duration; ///< microseconds
+};
+struct OrtProfilingEventsContainer {
+  std::vector<OrtProfilingEvent> events;
+};
 struct OrtKernelContext {
   std::vector<const OrtValue*> inputs;
   std::vector<std::unique_ptr<OrtValue>> outputs;

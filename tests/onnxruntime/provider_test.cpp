@@ -246,6 +246,36 @@ TEST_F(OrtProvider, KeepsCompiledPartsAndRefusesThoseOfOthers) {
   EXPECT_THAT(load({{"ep_cache_context", "no bundle"}}, "template"), HasSubstr("EPContext"));
 }
 
+TEST_F(OrtProvider, ReportsRunsToAProfiler) {
+  runtime_ = FakeRuntime(25);
+  ASSERT_EQ(begin({{"backend", "template"}}), "");
+  ASSERT_EQ(ep_->ort_version_supported, 25u);
+  OrtEpProfilerImpl* profiler = nullptr;
+  ASSERT_EQ(messageOf(ep_->CreateProfiler(ep_, &profiler)), "");
+  const OrtGraph graph = sum({2, 4});
+  ASSERT_EQ(compile(graph), "");
+  const auto x = FakeRuntime::tensor({2, 4}, std::vector<float>(8, 1));
+  OrtKernelContext before{{x.get()}, {}};
+  ASSERT_EQ(run(before), "");
+  ASSERT_EQ(messageOf(profiler->StartProfiling(profiler, 5'000'000)), "");
+  OrtKernelContext context{{x.get()}, {}};
+  ASSERT_EQ(run(context), "");
+  OrtProfilingEventsContainer container;
+  ASSERT_EQ(messageOf(profiler->EndProfiling(profiler, &container)), "");
+  std::vector<OrtProfilingEvent> runs;
+  for (const OrtProfilingEvent& event : container.events)
+    if (event.name == "candela: run") runs.push_back(event);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_GE(runs[0].timestamp, 5000);
+  EXPECT_GT(container.events.size(), 1u);
+  profiler->Release(profiler);
+}
+
+TEST_F(OrtProvider, HasNoProfilerInAnOlderRelease) {
+  ASSERT_EQ(begin({{"backend", "template"}}), "");
+  EXPECT_EQ(ep_->ort_version_supported, 23u);
+}
+
 TEST(OrtPlacement, CountsStepsOfTheRunAsNeither) {
   const Placement placement = placementOf(R"({"nodes_detail": [
     {"node": "loop", "class": "host", "why": "a step of the run"},
