@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/compiler/import/caffe2/model.h"
+#include "core/compiler/import/stablehlo/model.h"
 #include "core/compiler/import/tflite/model.h"
 #include "core/support/file.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr Format kFormats[] = {
     {"TensorFlow Lite", ".tflite", tflite::isModel, tflite::parseModel},
     {"Caffe2", ".pb", caffe2::isModel, caffe2::parseModel},
+    {"StableHLO", ".mlir", stablehlo::isModel, stablehlo::parseModel},
     {"ONNX", ".onnx", nullptr, onnx_io::parseModel},
 };
 

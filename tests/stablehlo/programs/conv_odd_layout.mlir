@@ -1,0 +1,6 @@
+module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<8x2x3x9xf32>, %arg1: tensor<3x4x3x3xf32>) -> (tensor<9x2x8x4xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [0, b, f, 1]x[i, o, 0, 1]->[1, b, 0, f], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]} : (tensor<8x2x3x9xf32>, tensor<3x4x3x3xf32>) -> tensor<9x2x8x4xf32>
+    return %0 : tensor<9x2x8x4xf32>
+  }
+}
