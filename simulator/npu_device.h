@@ -95,6 +95,9 @@ public:
   virtual Result<RunReport> run() = 0;
 };
 
+/// What a device of the functional model would refuse to load, without a device.
+Outcome checkProgram(const Configuration& configuration, const Binary& binary);
+
 /// Callbacks are called on the thread of run(), and must outlive the device.
 struct FunctionalOptions {
   bool checks = true;        ///< races and uninitialised reads; ranges are always checked

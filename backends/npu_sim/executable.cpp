@@ -109,10 +109,14 @@ cdl::Status NpuExecutable::write(const npu::RunReport& report) {
 }
 
 cdl::Status NpuExecutable::prepare() {
-  std::unique_ptr<npu::Device> device;
-  cdl::Status status = borrow(device);
-  if (status.isOk()) idle_.push_back(std::move(device));
-  if (!status.isOk() || options_.binary.empty()) return status;
+  if (options_.hasData) {
+    std::unique_ptr<npu::Device> device;
+    if (cdl::Status status = borrow(device); !status.isOk()) return status;
+    idle_.push_back(std::move(device));
+  } else if (const npu::Outcome bad = npu::checkProgram(configuration_, compiled_.binary)) {
+    return cdl::error(CDL_INTERNAL, bad->message);
+  }
+  if (options_.binary.empty()) return cdl::ok();
   std::string name = cdl_get_string(image_, image_->name);
   std::replace(name.begin(), name.end(), '/', '_');
   if (options_.number > 1) name += "." + std::to_string(options_.number);
@@ -135,12 +139,14 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   npu::TimedOptions options{.functional = options_.functional, .fidelity = options_.fidelity};
   cdl::Status status = counts ? count(options, layers) : cdl::ok();
   if (timings) observe(options.functional, spent);
-  if (status.isOk()) status = counts || timings ? make(std::move(options), device) : borrow(device);
+  if (status.isOk() && options_.hasData)
+    status = counts || timings ? make(std::move(options), device) : borrow(device);
   if (!status.isOk()) return status;
   const std::vector<npu::Region>& regions = compiled_.binary.regions;
   std::vector<std::vector<std::byte>> memory(regions.size());
   for (uint32_t r = 1; r < regions.size(); ++r) {
     memory[r].resize(regions[r].bytes);
+    if (!device) continue;
     if (npu::Outcome bad = device->bind(r, memory[r]))
       return cdl::error(CDL_INTERNAL, bad->message);
   }
@@ -151,7 +157,7 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
     if (part.in && part.bytes)
       std::memcpy(place(part), buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)),
                   static_cast<size_t>(part.bytes));
-  npu::Result<npu::RunReport> report = options_.hasData ? device->run() : npu::RunReport{};
+  npu::Result<npu::RunReport> report = device ? device->run() : npu::RunReport{};
   if (!report) return cdl::error(CDL_INTERNAL, report.message());
   if (report->fault)
     return cdl::error(CDL_INTERNAL,
@@ -174,7 +180,7 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   }
   lock.lock();
   if (counts && !layers_) layers_ = std::move(layers);
-  if (!timings && !counts) idle_.push_back(std::move(device));
+  if (device && !timings && !counts) idle_.push_back(std::move(device));
   return isReported ? write(*report) : cdl::ok();
 }
 

@@ -39,7 +39,7 @@ public:
   cdl::Status execute(const cdl::Addresses& buffers) override;
   cdl::Status save(const cdl::Writer& to) const override;
 
-  /// Loads the program into a first device: what the device refuses shows here.
+  /// Loads the program into a first device, if one will run it: what the device refuses shows here.
   cdl::Status prepare();
 
 private:

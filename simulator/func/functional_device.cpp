@@ -7,6 +7,67 @@
 namespace candela::npu {
 namespace {
 
+/// What one instruction alone shows to be wrong on this configuration.
+Outcome check(const Insn& insn, const Configuration& configuration) {
+  const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
+  if (!(configuration.engines() >> insn.engine & 1))
+    return error("{}: '{}' has no engine {}", info.name, configuration.name,
+                 engineName(insn.engine));
+  if (Outcome bad = checkCores(insn, configuration)) return bad;
+  if ((insn.op == Op::kMovi || insn.op == Op::kAddi) && insn.values[field::movi::kX] == 0)
+    return error("{}: x0 is always 0", info.name);
+  if (insn.op == Op::kConfig) {
+    const auto offset = static_cast<uint32_t>(insn.values[field::config::kOffset]);
+    const bool known =
+        std::any_of(std::begin(kRegisters), std::end(kRegisters), [&](const RegisterInfo& r) {
+          return r.isProgram && offset >= r.offset && offset < r.offset + 4 * r.count &&
+                 offset % 4 == 0;
+        });
+    if (!known) return error("config: {:#x} is no register that programs may write", offset);
+  }
+  return {};
+}
+
+/// The instructions of a program that the configuration takes.
+Result<std::vector<Insn>> decodeFor(const Configuration& configuration, const Binary& binary) {
+  if (binary.configurationHash != configuration.hash())
+    return error("made for configuration '{}' {:016x}, this is '{}' {:016x}",
+                 binary.configurationName, binary.configurationHash, configuration.name,
+                 configuration.hash());
+  if (Outcome bad = checkCores(binary, configuration)) return *bad;
+  if (binary.regions.size() > kMaxRegions)
+    return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
+  uint64_t bytes = 0;
+  uint64_t second = 0;
+  for (const Region& region : binary.regions)
+    (memoryOf(configuration, region.kind) == MemoryId::kSecond ? second : bytes) += region.bytes;
+  if (second > static_cast<uint64_t>(configuration[key::kSecondBytes]))
+    return error("the regions have {} bytes in second, which has {} of '{}'", second,
+                 configuration[key::kSecondBytes], configuration.name);
+  if (bytes > static_cast<uint64_t>(configuration[key::kDramBytes]))
+    return error("the regions have {} bytes, the memory of '{}' {}", bytes, configuration.name,
+                 configuration[key::kDramBytes]);
+  std::vector<Insn> code;
+  code.reserve(binary.code.size());
+  for (uint32_t i = 0; i < binary.code.size(); ++i) {
+    Result<Insn> insn = decode(binary.code[i]);
+    if (!insn) return error("instruction {}: {}{}", i, binary.origin(i), insn.message());
+    if (Outcome bad = check(*insn, configuration))
+      return error("instruction {}: {}{}", i, binary.origin(i), bad->message);
+    code.push_back(*insn);
+  }
+  return code;
+}
+
+/// What lacks of the constants that the program has a region for.
+Outcome checkConstants(const Binary& binary) {
+  for (const Region& region : binary.regions)
+    if (region.kind == RegionClass::kConstants && binary.constants.size() < region.bytes)
+      return error("region '{}': {} bytes, the constants have {}", region.name, region.bytes,
+                   binary.constants.size());
+  return {};
+}
+
 class FunctionalDevice : public SteppedDevice {
 public:
   FunctionalDevice(Configuration configuration, FunctionalOptions options, bool isStepped)
@@ -21,47 +82,21 @@ public:
 
   Outcome load(Binary binary) override {
     isLoaded_ = false;
-    if (binary.configurationHash != configuration_.hash())
-      return error("made for configuration '{}' {:016x}, this is '{}' {:016x}",
-                   binary.configurationName, binary.configurationHash, configuration_.name,
-                   configuration_.hash());
     if (isStepped_ && configuration_.cores() > 1)
       return error("'{}' has {} cores (cores.count), here is one", configuration_.name,
                    configuration_.cores());
-    if (Outcome bad = checkCores(binary, configuration_)) return bad;
-    if (binary.regions.size() > kMaxRegions)
-      return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
-    uint64_t bytes = 0;
-    uint64_t second = 0;
-    for (const Region& region : binary.regions)
-      (memoryOf(configuration_, region.kind) == MemoryId::kSecond ? second : bytes) += region.bytes;
-    if (second > static_cast<uint64_t>(configuration_[key::kSecondBytes]))
-      return error("the regions have {} bytes in second, which has {} of '{}'", second,
-                   configuration_[key::kSecondBytes], configuration_.name);
-    if (bytes > static_cast<uint64_t>(configuration_[key::kDramBytes]))
-      return error("the regions have {} bytes, the memory of '{}' {}", bytes, configuration_.name,
-                   configuration_[key::kDramBytes]);
-    std::vector<Insn> code;
-    code.reserve(binary.code.size());
-    for (uint32_t i = 0; i < binary.code.size(); ++i) {
-      Result<Insn> insn = decode(binary.code[i]);
-      if (!insn) return error("instruction {}: {}{}", i, binary.origin(i), insn.message());
-      if (Outcome bad = check(*insn))
-        return error("instruction {}: {}{}", i, binary.origin(i), bad->message);
-      code.push_back(*insn);
-    }
+    Result<std::vector<Insn>> code = decodeFor(configuration_, binary);
+    if (!code) return Error{code.message()};
+    const bool bindsConstants = !(isStepped_ && binary.constants.empty());
+    if (bindsConstants)
+      if (Outcome bad = checkConstants(binary)) return bad;
     binary_ = std::move(binary);
-    code_ = std::move(code);
+    code_ = std::move(*code);
     dram_.regions = binary_.regions;
     dram_.bound = {};
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
-      if (binary_.regions[i].kind == RegionClass::kConstants &&
-          !(isStepped_ && binary_.constants.empty())) {
-        if (binary_.constants.size() < binary_.regions[i].bytes)
-          return error("region '{}': {} bytes, the constants have {}", binary_.regions[i].name,
-                       binary_.regions[i].bytes, binary_.constants.size());
+      if (bindsConstants && binary_.regions[i].kind == RegionClass::kConstants)
         dram_.bound[i] = std::span(binary_.constants).first(binary_.regions[i].bytes);
-      }
     isLoaded_ = true;
     return {};
   }
@@ -139,27 +174,6 @@ private:
     return all;
   }
 
-  /// What one instruction alone shows to be wrong on this configuration.
-  Outcome check(const Insn& insn) const {
-    const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
-    if (!(configuration_.engines() >> insn.engine & 1))
-      return error("{}: '{}' has no engine {}", info.name, configuration_.name,
-                   engineName(insn.engine));
-    if (Outcome bad = checkCores(insn, configuration_)) return bad;
-    if ((insn.op == Op::kMovi || insn.op == Op::kAddi) && insn.values[field::movi::kX] == 0)
-      return error("{}: x0 is always 0", info.name);
-    if (insn.op == Op::kConfig) {
-      const auto offset = static_cast<uint32_t>(insn.values[field::config::kOffset]);
-      const bool known =
-          std::any_of(std::begin(kRegisters), std::end(kRegisters), [&](const RegisterInfo& r) {
-            return r.isProgram && offset >= r.offset && offset < r.offset + 4 * r.count &&
-                   offset % 4 == 0;
-          });
-      if (!known) return error("config: {:#x} is no register that programs may write", offset);
-    }
-    return {};
-  }
-
   Configuration configuration_;
   FunctionalOptions options_;
   DramRegions dram_;
@@ -174,6 +188,11 @@ private:
 } // namespace
 
 std::string_view faultName(FaultKind kind) { return kFaultNames[static_cast<int>(kind)]; }
+
+Outcome checkProgram(const Configuration& configuration, const Binary& binary) {
+  const Result<std::vector<Insn>> code = decodeFor(configuration, binary);
+  return code ? checkConstants(binary) : Error{code.message()};
+}
 
 std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration,
                                              FunctionalOptions options) {

@@ -208,6 +208,8 @@ void ProgramImage::placeConstant(const cdl_buffer_t& buffer, const void* payload
     payloadBytes_ += padded(part.bytes);
     if (payload) {
       content.bytes = static_cast<const std::byte*>(payload);
+    } else if (isEstimate_ && !constant->form && part.bytes > kFollowedBytes) {
+      content.bytes = zeros(part.bytes);
     } else {
       std::byte* const to = addContent(part.bytes);
       content.bytes = to;
@@ -227,6 +229,15 @@ std::byte* ProgramImage::addContent(int64_t bytes) {
   if (!zeros) throw std::bad_alloc();
   ownContents_.emplace_back(zeros);
   return zeros;
+}
+
+/// Zeros, the same for all that is large and not known.
+const std::byte* ProgramImage::zeros(int64_t bytes) {
+  if (bytes > zeroBytes_) {
+    zeros_ = addContent(bytes);
+    zeroBytes_ = bytes;
+  }
+  return zeros_;
 }
 
 /// Makes up numbers that every place of a program takes, shifts too, and that differ from channel
@@ -252,18 +263,19 @@ int64_t ProgramImage::addConstant(std::span<const std::byte> bytes) {
   }
   const int64_t at = reserveConstant(static_cast<int64_t>(bytes.size()));
   Added& added = added_.emplace(hash, Added{at, bytes.size(), {}})->second;
-  if (isEstimate_)
+  if (isEstimate_) {
     added.bytes.assign(bytes.begin(), bytes.end());
-  else
-    std::memcpy(layout_.constants.data() + at, bytes.data(), bytes.size());
+    return at;
+  }
+  layout_.constants.insert(layout_.constants.end(), bytes.begin(), bytes.end());
+  layout_.constants.resize(layout_.constantBytes);
   return at;
 }
 
-/// Room for so many bytes that the program loads; where it lies.
+/// A place for so many bytes that the program loads.
 int64_t ProgramImage::reserveConstant(int64_t bytes) {
   const auto at = static_cast<int64_t>(layout_.constantBytes);
   layout_.constantBytes += static_cast<uint64_t>(padded(bytes));
-  if (!isEstimate_) layout_.constants.resize(layout_.constantBytes);
   return at;
 }
 

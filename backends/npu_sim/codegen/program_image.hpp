@@ -122,6 +122,7 @@ private:
   void placeConstant(const cdl_buffer_t& buffer, const void* payload, Layout::Part& part);
   /// Memory of so many zeros; what is never written takes no room of the machine.
   std::byte* addContent(int64_t bytes);
+  const std::byte* zeros(int64_t bytes);
   /// Where `count` elements of a constant stand from this one on; null where they do not.
   const void* knownBytes(const DeviceView& operand, int64_t element, int64_t count) const;
   int64_t reserveConstant(int64_t bytes);
@@ -161,6 +162,8 @@ private:
   };
   std::vector<std::unique_ptr<std::byte, Free>> ownContents_; ///< that are no payload
   bool isEstimate_ = false;                                   ///< there are no payloads
+  const std::byte* zeros_ = nullptr;                          ///< one of these
+  int64_t zeroBytes_ = 0;                                     ///< that it has
   std::map<std::vector<int64_t>, int64_t> packed_;            ///< by view: where it lies
   struct Added {
     int64_t at = 0;

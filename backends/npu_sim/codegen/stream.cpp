@@ -76,22 +76,26 @@ void Stream::need(const Access& access, const Place& own, Clock& needed) {
 
 void Stream::add(Insn insn, const std::vector<Access>& accesses) {
   const size_t slot = core_ * kEngines + insn.engine;
-  auto& own = known_[slot];
-  const Place here{static_cast<uint32_t>(slot), static_cast<uint32_t>(own.size() + 1)};
-  Clock needed(known_.size());
+  const size_t slots = known_.size();
+  std::vector<uint32_t>& own = known_[slot];
+  const Place here{static_cast<uint32_t>(slot), static_cast<uint32_t>(itemOf_[slot].size() + 1)};
+  needed_.assign(slots, 0);
   for (const bool write : {false, true}) // what it reads, it reads before it writes
     for (const Access& access : accesses)
-      if (access.write == write) need(access, here, needed);
-  Clock known = own.empty() ? Clock(known_.size()) : own.back();
+      if (access.write == write) need(access, here, needed_);
+  // It knows what the one before it knew.
+  own.resize(own.size() + slots);
+  uint32_t* const known = own.data() + own.size() - slots;
+  if (here.place > 1) std::copy_n(known - slots, slots, known);
   Item item{.insn = insn,
             .waits = {},
             .signals = {},
             .awaits = {},
             .core = static_cast<uint16_t>(core_),
             .symbol = symbol()};
-  for (size_t other = 0; other < needed.size(); ++other) {
-    if (other == slot || needed[other] <= known[other]) continue;
-    const uint32_t before = itemOf_[other][needed[other] - 1];
+  for (size_t other = 0; other < slots; ++other) {
+    if (other == slot || needed_[other] <= known[other]) continue;
+    const uint32_t before = itemOf_[other][needed_[other] - 1];
     if (other / kEngines == core_) {
       item.waits.push_back(static_cast<uint8_t>(other % kEngines));
       items_[before].signals.push_back(insn.engine);
@@ -99,13 +103,12 @@ void Stream::add(Insn insn, const std::vector<Access>& accesses) {
       item.awaits.push_back(before);
       items_[before].isAwaited = true;
     }
-    const Clock& theirs = known_[other][needed[other] - 1];
-    for (size_t i = 0; i < known.size(); ++i) known[i] = std::max(known[i], theirs[i]);
-    known[other] = std::max(known[other], needed[other]);
+    const uint32_t* const theirs = known_[other].data() + (needed_[other] - 1) * slots;
+    for (size_t i = 0; i < slots; ++i) known[i] = std::max(known[i], theirs[i]);
+    known[other] = std::max(known[other], needed_[other]);
   }
   // A wait may be needless by one that was added after it; it costs a token, and no order.
   known[slot] = here.place;
-  own.push_back(std::move(known));
   itemOf_[slot].push_back(static_cast<uint32_t>(items_.size()));
   items_.push_back(std::move(item));
 }

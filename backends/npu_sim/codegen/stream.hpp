@@ -103,7 +103,9 @@ private:
   /// by memory, and by core where each has its own
   std::map<std::pair<int, size_t>, std::map<int64_t, Use>> uses_;
   size_t cores_, core_ = 0;
-  std::vector<std::vector<Clock>> known_;     ///< by slot and place: what it is ordered behind
+  /// By slot, the clocks of its places one behind the other: what each is ordered behind.
+  std::vector<std::vector<uint32_t>> known_;
+  Clock needed_;                              ///< of the instruction that is added
   std::vector<std::vector<uint32_t>> itemOf_; ///< by slot and place
 
   struct Register {

@@ -25,6 +25,7 @@
 #include "tools/candela/simulate/what_if.h"
 #include "tools/candela/support/assumed.h"
 #include "tools/candela/support/io_layout.h"
+#include "tools/candela/support/large_pages.h"
 #include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
@@ -64,6 +65,9 @@ in integers can be told without data, what it answers cannot.
 Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal
 input gives equal files, but for wall_ms and compile_ms in JSON. Exit status 1: not verified, or
 a file could not be written.)";
+
+/// What compiling a network of 25 million weights takes.
+constexpr size_t kHeapBytes = size_t{192} << 20;
 
 struct Arguments {
   RunOptions run;
@@ -435,6 +439,7 @@ void writeFiles(const Arguments& arguments, const Json& report, const Json& memo
 
 void simulate(Arguments& arguments, Console& console) {
   checkSimulation(arguments);
+  useLargePages(kHeapBytes);
   const bool hasTime = arguments.engine != "func";
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   checkHardware(arguments, npu);

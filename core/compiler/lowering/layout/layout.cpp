@@ -75,12 +75,17 @@ void copyRuns(std::span<const DimWalk> outer, const Run& run, const std::byte* f
     to += run.walk.to[run.first] * kSize;
     from += static_cast<int64_t>(run.first) * run.walk.from * kSize;
     const size_t count = run.end - run.first;
-    if (run.walk.from == 1) {
+    // A copy of its own: for all that the compiler knows, the bytes that are written hold the walk.
+    const int64_t step = run.walk.from * kSize;
+    if (step == kSize) {
       std::memcpy(to, from, count * Size);
       return;
     }
-    for (size_t i = 0; i < count; ++i)
-      std::memcpy(to + i * Size, from + static_cast<int64_t>(i) * run.walk.from * kSize, Size);
+    for (size_t i = 0; i < count; ++i) {
+      std::memcpy(to, from, Size);
+      to += Size;
+      from += step;
+    }
     return;
   }
   const DimWalk& walk = outer.front();
