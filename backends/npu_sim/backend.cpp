@@ -3,13 +3,11 @@
 #include <atomic>
 #include <charconv>
 
+#include "capabilities.hpp"
 #include "executable.hpp"
 #include "simulator/timing/exact/buildable.h"
 
 namespace npu_sim {
-
-/// All rows; `localBytes`: of the scratchpad as core sees it; `hasInt16`: of 16 bits too.
-void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16);
 
 namespace {
 
@@ -92,7 +90,7 @@ public:
                  static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved)};
     space("dram", CDL_SPACE_HOST_MAPPED, capacity_[0], 64);
     space("scratchpad", CDL_SPACE_LOCAL, capacity_[1], 64);
-    claimAll(capabilities(), static_cast<int64_t>(capacity_[1]), configuration_.hasInt16());
+    claimAll(capabilities(), static_cast<int64_t>(capacity_[1]), configuration_);
     engines(3); // computes, loads, stores
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";

@@ -1,6 +1,6 @@
 // What the NPU does itself: the rows of INT8 that its engines have, and convolutions and pools with
 // channels last.
-#include <candela/backend.hpp>
+#include "capabilities.hpp"
 
 namespace npu_sim {
 
@@ -72,6 +72,37 @@ void claimInt16(cdl::Capabilities& c, int64_t localBytes, const ImageLayouts& la
     add(Kind::Conv2d, {I16, I8, I16, y}, {image, weights, 0, image}, {xKnown, fewTaps, isFresh});
     add(Kind::Conv2d, {I16, I8, I16, I8, y}, {image, weights, 0, 0, image},
         {xKnown, wKnown, oneZero, fewTaps, isFresh});
+  }
+}
+
+/// Floats: what the engines do with features.bf16. Products are of bf16, with sums of f32; what
+/// follows them, and all else, is f32, and bf16 is how it is stored.
+void claimBf16(cdl::Capabilities& c, int64_t localBytes, const ImageLayouts& layouts) {
+  const auto [image, weights] = layouts;
+  constexpr uint8_t BF16 = CDL_BF16, F32 = CDL_F32, BOOL = CDL_BOOL;
+  const cdl::Atom any = cdl::rank() <= CDL_MAX_RANK;
+  const cdl::Atom isFresh = cdl::attr(CDL_ATTR_ACCUMULATE) == 0;
+  const cdl::Atom isRounded = cdl::attr(CDL_ATTR_SATURATE) == 0;
+  for (uint8_t elem : {BF16, F32}) {
+    c.native(Kind::Copy, 0, {elem, elem}, {0, 0}, {any}, CDL_CLASS_AFFINE);
+    c.native(Kind::Fill, 0, {elem}, CDL_CLASS_AFFINE);
+  }
+  for (const auto& [from, to] : {std::pair(BF16, F32), {F32, BF16}})
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {from, to}, {0, 0}, {any, isRounded},
+             CDL_CLASS_AFFINE);
+  for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_DIV,
+                      CDL_BINARY_MIN, CDL_BINARY_MAX})
+    c.native(Kind::Binary, fn, {F32, F32, F32}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
+  for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
+    c.native(Kind::Compare, fn, {F32, F32, BOOL}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
+  for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN})
+    c.native(Kind::Reduce, fn, {F32, F32}, {0, 0}, {cdl::dim(1) <= localBytes / 16},
+             CDL_CLASS_AFFINE);
+  for (Kind kind : {Kind::Conv2d, Kind::MatMul}) c.epilogue(kind, {Kind::Convert});
+  for (uint8_t y : {BF16, F32}) { // f32: with an epilogue that ends there
+    c.native(Kind::MatMul, 0, {BF16, BF16, y}, {0, 0, 0}, {isFresh}, CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {BF16, BF16, y}, {image, weights, image}, {isFresh},
+             CDL_CLASS_ROW_STRIDED);
   }
 }
 
@@ -174,12 +205,12 @@ void claimPool(cdl::Capabilities& c, uint8_t elem, uint16_t image) {
             cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63,
             cdl::attr(CDL_ATTR_STRIDES, 0) <= 256, cdl::attr(CDL_ATTR_STRIDES, 1) <= 256,
             cdl::dim(1) <= 4096, cdl::dim(2) <= 4096,
-            cdl::dim(3) <= (elem == CDL_I16 ? 32767 : 65535)});
+            cdl::dim(3) <= 65535 / static_cast<int64_t>(cdl_elem_bits(elem) / 8)});
 }
 
 } // namespace
 
-void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
+void claimAll(cdl::Capabilities& c, int64_t localBytes, const npu::Configuration& configuration) {
   c.claim(cdl::Profile::INT8);
   claimSupport(c);
   claimElementwise(c);
@@ -187,9 +218,12 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
   claimRescales(c);
   const uint16_t image = c.layout("nchw", "n,h,w,c"), weights = c.layout("oikl", "k,l,i,o");
   claimProducts(c, {image, weights});
-  if (hasInt16) claimInt16(c, localBytes, {image, weights});
+  if (configuration.hasInt16()) claimInt16(c, localBytes, {image, weights});
+  if (configuration.hasBf16()) claimBf16(c, localBytes, {image, weights});
   for (uint8_t elem : {CDL_I8, CDL_U8}) claimPool(c, elem, image);
-  if (hasInt16) claimPool(c, CDL_I16, image);
+  if (configuration.hasInt16()) claimPool(c, CDL_I16, image);
+  if (configuration.hasBf16())
+    for (uint8_t elem : {CDL_BF16, CDL_F32}) claimPool(c, elem, image);
 }
 
 } // namespace npu_sim

@@ -172,11 +172,12 @@ private:
 std::string costsText(const std::vector<Costs>& costs, Parts* parts) {
   std::string text;
   for (const Costs& c : costs) {
-    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", jsonString(c.node),
-                      "\",\"macs\":", c.macs, ",\"weights\":", c.weights, ",\"tables\":", c.tables,
-                      ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded,
-                      ",\"stored\":", c.stored, ",\"scratchpad_peak\":", c.peak,
-                      parts ? parts->text(c.node) : std::string(), "}");
+    text += cdl::text(
+        text.empty() ? "[" : ",", "{\"node\":\"", jsonString(c.node), "\",\"macs\":", c.macs,
+        c.floatMacs ? cdl::text(",\"bf16_macs\":", c.floatMacs) : std::string(),
+        ",\"weights\":", c.weights, ",\"tables\":", c.tables, ",\"tiled_tables\":", c.tiledTables,
+        ",\"loaded\":", c.loaded, ",\"stored\":", c.stored, ",\"scratchpad_peak\":", c.peak,
+        parts ? parts->text(c.node) : std::string(), "}");
   }
   return text.empty() ? "[]" : text + "]";
 }
@@ -285,8 +286,9 @@ private:
 int64_t reservedBytes(const npu::Configuration& configuration) {
   // Records of two blocks of columns at least, or two tables.
   const int64_t table = configuration.hasInt16() ? 1088 : 256; // rounded up to 64
+  const int64_t bounds = configuration.hasBf16() ? 32 : 0;     // behind records of floats
   const int64_t least =
-      2 * std::max<int64_t>((int64_t{8} * configuration.columns() + 31) / 32 * 32, table);
+      2 * std::max<int64_t>((int64_t{8} * configuration.columns() + 31) / 32 * 32 + bounds, table);
   const int64_t bytes =
       std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
   return bytes + configuration.scratchpadBytes() % 64;

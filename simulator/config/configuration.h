@@ -55,6 +55,8 @@ struct Configuration {
   bool compressesConstants() const { return values[key::kWeightsCompression] != 0; }
   /// Types of 16 bits and accumulators of 40.
   bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }
+  /// The types bf16 and f32, and sums of f32.
+  bool hasBf16() const { return values[key::kFeaturesBf16] != 0; }
   /// Accumulator rows of columns() i32 (with int16: of 40 bits), as many in each bank.
   uint32_t accumulatorRows() const {
     const int64_t banks = values[key::kAccumulatorBanks];

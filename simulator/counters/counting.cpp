@@ -107,9 +107,10 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
                         d[win::kStrideW], d[win::kDilationW], d[win::kPadLeft]};
   const int64_t activations =
       planes * vertical.inside() * horizontal.inside() * cin * bytesOf(d[win::kAType]);
+  const int64_t weights = k * n * bytesOf(d[win::kWType]); // bytes
   // Dense, each block of columns streams the activations anew; depthwise, each output the weights.
-  s.add(Counter::kScratchpadRead,
-        isDepthwise ? activations + k * n * rows : activations * blocks + use.weightReads * k * n);
+  s.add(Counter::kScratchpadRead, isDepthwise ? activations + weights * rows
+                                              : activations * blocks + use.weightReads * weights);
 }
 
 void countEpilogue(Sums& s, const Operation& o) {
@@ -120,7 +121,8 @@ void countEpilogue(Sums& s, const Operation& o) {
   const int64_t unit = d[epi::kWide] ? 8 : 4;
   if (o.insn.op == Op::kAccload) return s.add(Counter::kScratchpadRead, values * unit);
   if (o.insn.op == Op::kAccstore) return s.add(Counter::kScratchpadWritten, values * unit);
-  int64_t read = 8 * d[epi::kChannels];
+  // behind the records of floats lie the bounds
+  int64_t read = 8 * (d[epi::kChannels] + (isFloat(static_cast<Type>(d[epi::kOutType])) ? 1 : 0));
   if (o.insn.values[f::kResidual]) read += values * bytesOf(o.second[descriptor::rescale::kBType]);
   if (o.insn.values[f::kTable]) read += tableBytes(d[epi::kOutType]);
   s.add(Counter::kScratchpadRead, read);
@@ -182,7 +184,7 @@ Counters Counting::of(const Operation& o) {
   case Op::kLdw:
     shadow_ = {o.insn.values[field::ldw::kK], o.insn.values[field::ldw::kN]};
     s.add(Counter::kWeightTiles, 1);
-    s.add(Counter::kScratchpadRead, shadow_.k * shadow_.n);
+    s.add(Counter::kScratchpadRead, shadow_.k * shadow_.n * bytesOf(o.d[win::kWType]));
     break;
   case Op::kMm: {
     if (o.insn.values[field::mm::kSwap]) std::swap(active_, shadow_);

@@ -10,10 +10,13 @@
 
 namespace candela::npu {
 
-/// Weights in the array: k x n, less their zero point, as pairs of rows (Kernels::multiply).
+/// Weights in the array: k x n, less their zero point, as pairs of rows (Kernels::multiply); of
+/// bf16 as rows of f32 (Kernels::multiplyFloats).
 struct WeightTile {
   int64_t k = 0, n = 0;
+  bool isFloat = false;
   std::vector<int16_t> pairs;
+  std::vector<float> floats;
 };
 
 /// What the matrix engine keeps from instruction to instruction, and room that it works in.
@@ -22,6 +25,7 @@ struct MatrixState {
   std::vector<int16_t> activations, weights;
   std::vector<int32_t> sums;     ///< of i16 activations, as far as they fit 32 bits
   std::vector<int64_t> wideSums; ///< and all of them
+  std::vector<float> floatActivations, floatWeights, floatSums;
 };
 
 /// One instruction on its way, with all that it needs. Index registers are added to the addresses
@@ -109,6 +113,28 @@ inline void storeElement(uint8_t* at, Type type, int32_t value) {
     std::memcpy(at, &value, sizeof(int16_t));
   else
     *at = static_cast<uint8_t>(value);
+}
+
+/// A float of the scratchpad, widened; little-endian.
+inline float floatAt(const uint8_t* at, Type type) {
+  if (type == Type::kBf16) {
+    uint16_t half;
+    std::memcpy(&half, at, sizeof half);
+    return cdl_bf16_to_f32(half);
+  }
+  float value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+/// Rounded to the type, to nearest even.
+inline void storeFloat(uint8_t* at, Type type, float value) {
+  const uint32_t bits = bitsOf(value);
+  if (type == Type::kF32) {
+    std::memcpy(at, &bits, sizeof bits);
+    return;
+  }
+  const uint16_t half = cdl_f32_to_bf16(cdl_f32_of_bits(bits));
+  std::memcpy(at, &half, sizeof half);
 }
 
 /// What a two-operand RESCALE rounds.

@@ -55,11 +55,19 @@ void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsign
   for (int64_t i = 0; i < n; ++i) c[i] += (x[i] - xZero) * (valueOf(w[i], wUnsigned) - wZero);
 }
 
+void multiplyFloats(const float* a, int64_t m, int64_t k, const float* b, int64_t padded, int64_t n,
+                    float* c) {
+  for (int64_t p = 0; p < m; ++p)
+    for (int64_t t = 0; t < k; ++t)
+      for (int64_t i = 0; i < n; ++i) c[p * n + i] += a[p * k + t] * b[t * padded + i];
+}
+
 } // namespace
 
 const Kernels& plainKernels() {
-  static constexpr Kernels kernels{"plain", widen, interleave, multiply, depthwise, depthwise16,
-                                   load,    store, maximum,    addLess,  scale};
+  static constexpr Kernels kernels{
+      "plain",         widen, interleave, multiply, depthwise, depthwise16, multiplyFloats,
+      depthwiseFloats, load,  store,      maximum,  addLess,   scale};
   return kernels;
 }
 

@@ -7,7 +7,8 @@
 namespace candela::npu {
 
 /// The inner loops of the engines. Weights, and activations of 8 bits, are values less their zero
-/// point: -255..255 in 16 bits; activations of 16 bits are as they are. Sums wrap modulo 2^32.
+/// point: -255..255 in 16 bits; activations of 16 bits are as they are. Sums wrap modulo 2^32. Of
+/// floats each product and each sum is rounded by itself.
 /// Every implementation gives the same bits.
 struct Kernels {
   const char* name;
@@ -31,6 +32,13 @@ struct Kernels {
   /// The same of 16-bit x; the caller sees to it that sums stay in 32 bits.
   void (*depthwise16)(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned,
                       int32_t wZero, int64_t n, int32_t* c);
+
+  /// c[p * n + i] += a[p * k + t] * b[t * padded + i] for t = 0, 1, .. k - 1 in this order, p < m,
+  /// i < n; padded: n up to the next multiple of 8.
+  void (*multiplyFloats)(const float* a, int64_t m, int64_t k, const float* b, int64_t padded,
+                         int64_t n, float* c);
+  /// c[i] += x[i] * w[i], i < n, of bf16.
+  void (*depthwiseFloats)(const uint8_t* x, const uint8_t* w, int64_t n, float* c);
 
   /// n elements, widened to 32 bits, and their low bits back.
   void (*load)(const uint8_t* from, Type type, int64_t n, int32_t* to);

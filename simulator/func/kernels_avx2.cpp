@@ -111,6 +111,59 @@ void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const 
     columns<1>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
 }
 
+/// M rows by V vectors of 8 columns, one product and one sum at a time.
+template <int M, int V>
+void floatBlock(const float* a, int64_t k, const float* b, int64_t padded, int64_t n, int64_t first,
+                float* c) {
+  __m256 sums[M][V];
+  alignas(32) float edge[8];
+  for (int p = 0; p < M; ++p)
+    for (int v = 0; v < V; ++v) {
+      const int64_t left = n - first - v * 8;
+      const float* from = c + p * n + first + v * 8;
+      if (left < 8) {
+        for (int64_t i = 0; i < 8; ++i) edge[i] = i < left ? from[i] : 0;
+        from = edge;
+      }
+      sums[p][v] = _mm256_loadu_ps(from);
+    }
+  for (int64_t t = 0; t < k; ++t) {
+    __m256 weights[V];
+    for (int v = 0; v < V; ++v) weights[v] = _mm256_loadu_ps(b + t * padded + first + v * 8);
+    for (int p = 0; p < M; ++p) {
+      const __m256 x = _mm256_set1_ps(a[p * k + t]);
+      for (int v = 0; v < V; ++v)
+        sums[p][v] = _mm256_add_ps(sums[p][v], _mm256_mul_ps(x, weights[v]));
+    }
+  }
+  for (int p = 0; p < M; ++p)
+    for (int v = 0; v < V; ++v) {
+      const int64_t left = n - first - v * 8;
+      float* const out = c + p * n + first + v * 8;
+      if (left >= 8) {
+        _mm256_storeu_ps(out, sums[p][v]);
+        continue;
+      }
+      _mm256_store_ps(edge, sums[p][v]);
+      for (int64_t i = 0; i < left; ++i) out[i] = edge[i];
+    }
+}
+
+template <int V>
+void floatColumns(const float* a, int64_t m, int64_t k, const float* b, int64_t padded, int64_t n,
+                  int64_t first, float* c) {
+  int64_t p = 0;
+  for (; p + 6 <= m; p += 6) floatBlock<6, V>(a + p * k, k, b, padded, n, first, c + p * n);
+  for (; p < m; ++p) floatBlock<1, V>(a + p * k, k, b, padded, n, first, c + p * n);
+}
+
+void multiplyFloats(const float* a, int64_t m, int64_t k, const float* b, int64_t padded, int64_t n,
+                    float* c) {
+  int64_t first = 0;
+  for (; first + 16 <= padded; first += 16) floatColumns<2>(a, m, k, b, padded, n, first, c);
+  if (first < padded) floatColumns<1>(a, m, k, b, padded, n, first, c);
+}
+
 void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned,
                int32_t wZero, int64_t n, int32_t* c) {
   const __m128i xZeros = _mm_set1_epi16(static_cast<int16_t>(xZero)),
@@ -186,8 +239,9 @@ void scaleWide(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t ze
 
 } // namespace
 
-const Kernels kAvx2Kernels{"avx2", widen, interleave, multiply, depthwise, depthwise16,
-                           load,   store, maximum,    addLess,  scaleWide};
+const Kernels kAvx2Kernels{"avx2",      widen,          interleave,      multiply, depthwise,
+                           depthwise16, multiplyFloats, depthwiseFloats, load,     store,
+                           maximum,     addLess,        scaleWide};
 
 } // namespace candela::npu
 #endif

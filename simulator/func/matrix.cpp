@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "simulator/func/execution.h"
@@ -63,13 +64,15 @@ struct WeightRows {
 };
 /// Of `inputs` x `outputs` weights; transposed ones lie output by output.
 WeightRows weightRowsOf(const Window& w, int64_t inputs, int64_t outputs) {
-  if (w.transposed) return {outputs, inputs};
-  return {inputs, outputs};
+  if (w.transposed) return {outputs, inputs * bytesOf(w.wType)};
+  return {inputs, outputs * bytesOf(w.wType)};
 }
 
 /// Announces the rows of weights from `wgt` on.
-void readWeights(Execution& e, int64_t wgt, const WeightRows& weights, int64_t pitch) {
+void readWeights(Execution& e, const Window& w, int64_t wgt, const WeightRows& weights) {
   const auto [rows, bytes] = weights;
+  const int64_t pitch = w.weightPitch;
+  needAligned("wgt", w.wType, wgt, pitch, 0);
   if (rows > 1 && pitch < bytes)
     raise(FaultKind::kInstruction, "weight_pitch is {}, a row of weights has {} bytes", pitch,
           bytes);
@@ -151,6 +154,104 @@ void multiply(Execution& e, const Window& w, const int16_t* a, int64_t count, in
     e.memory.writeWide(row + p, n, wide.data() + p * n, accumulate);
 }
 
+/// Where a position reads at a tap, from the first activation of the tile on; nothing outside of
+/// it.
+std::optional<int64_t> offsetOf(const Window& w, int64_t position, int64_t tap) {
+  const int64_t line = position / w.outW;
+  const int64_t y = line % w.outH * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
+  const int64_t x = position % w.outW * w.strideW + tap % w.kernelW * w.dilationW - w.padLeft;
+  if (y < 0 || y >= w.inH || x < 0 || x >= w.inW) return std::nullopt;
+  return line / w.outH * w.planeStride() + y * w.rowStride + x * w.pixelStride;
+}
+
+/// k x n weights of bf16 as rows of f32, paddedTo8(n) wide.
+void packFloatWeights(const uint8_t* from, const Window& w, int64_t k, int64_t n,
+                      std::vector<float>& to) {
+  const int64_t padded = paddedTo8(n);
+  const int64_t term = w.transposed ? bytesOf(w.wType) : w.weightPitch;
+  const int64_t output = w.transposed ? w.weightPitch : bytesOf(w.wType);
+  to.assign(static_cast<size_t>(k * padded), 0);
+  for (int64_t t = 0; t < k; ++t)
+    for (int64_t i = 0; i < n; ++i)
+      to[static_cast<size_t>(t * padded + i)] = floatAt(from + t * term + i * output, w.wType);
+}
+
+/// `count` elements of bf16, or as many zeros.
+void widenFloats(const uint8_t* from, int64_t count, float* to) {
+  if (!from) std::fill_n(to, count, 0.0F);
+  for (int64_t i = 0; from && i < count; ++i) to[i] = floatAt(from + 2 * i, Type::kBf16);
+}
+
+/// `count` rows of k activations by one block of weights, into the accumulators from `row` on.
+void multiplyFloats(Execution& e, const float* a, int64_t count, const WeightTile& weights,
+                    int64_t row, bool accumulate) {
+  const int64_t n = weights.n;
+  std::vector<float>& sums = e.matrix.floatSums;
+  sums.assign(static_cast<size_t>(count * n), 0);
+  for (int64_t p = 0; accumulate && p < count; ++p)
+    e.memory.readFloats(row + p, n, sums.data() + p * n);
+  e.kernels.multiplyFloats(a, count, weights.k, weights.floats.data(), paddedTo8(n), n,
+                           sums.data());
+  for (int64_t p = 0; p < count; ++p) e.memory.writeFloats(row + p, n, sums.data() + p * n);
+}
+
+/// A convolution of bf16 whose operands were announced.
+void convolveFloats(Execution& e, const Window& w) {
+  namespace f = field::conv;
+  const int64_t acc = e[f::kAcc], columns = e.configuration.columns();
+  const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.pixels();
+  const uint8_t* const act = e.memory.scratchpad() + e[f::kAct];
+  const uint8_t* const wgt = e.memory.scratchpad() + e[f::kWgt];
+  const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (4 * k), 6, std::max<int64_t>(pixels, 6));
+  std::vector<float>& a = e.matrix.floatActivations;
+  a.resize(static_cast<size_t>(std::min(chunk, pixels) * k));
+  std::vector<WeightTile> blocks;
+  for (int64_t first = 0; first < w.cout; first += columns) {
+    WeightTile& block = blocks.emplace_back();
+    block.k = k;
+    block.n = std::min(columns, w.cout - first);
+    packFloatWeights(wgt + first * (w.transposed ? w.weightPitch : bytesOf(w.wType)), w, k, block.n,
+                     block.floats);
+  }
+  for (int64_t first = 0; first < pixels; first += chunk) {
+    const int64_t count = std::min(chunk, pixels - first);
+    for (int64_t p = 0; p < count; ++p)
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const std::optional<int64_t> from = offsetOf(w, first + p, tap);
+        widenFloats(from ? act + *from : nullptr, w.cin, a.data() + p * k + tap * w.cin);
+      }
+    int64_t row = acc + first;
+    for (const WeightTile& block : blocks) {
+      multiplyFloats(e, a.data(), count, block, row, e[f::kAccumulate] != 0);
+      row += w.accPitch;
+    }
+  }
+}
+
+/// The same channel by channel.
+void convolveFloatsDepthwise(Execution& e, const Window& w) {
+  namespace f = field::dwconv;
+  const int64_t acc = e[f::kAcc], columns = e.configuration.columns();
+  const uint8_t* const act = e.memory.scratchpad() + e[f::kAct];
+  const uint8_t* const wgt = e.memory.scratchpad() + e[f::kWgt];
+  const std::vector<uint8_t> outside(static_cast<size_t>(2 * columns), 0);
+  std::vector<float>& sums = e.matrix.floatSums;
+  for (int64_t first = 0; first < w.cin; first += columns) {
+    const int64_t n = std::min(columns, w.cin - first);
+    for (int64_t p = 0; p < w.pixels(); ++p) {
+      const int64_t row = acc + first / columns * w.accPitch + p;
+      sums.assign(static_cast<size_t>(n), 0);
+      if (e[f::kAccumulate]) e.memory.readFloats(row, n, sums.data());
+      for (int64_t tap = 0; tap < w.kernelH * w.kernelW; ++tap) {
+        const std::optional<int64_t> from = offsetOf(w, p, tap);
+        e.kernels.depthwiseFloats(from ? act + *from + 2 * first : outside.data(),
+                                  wgt + tap * w.weightPitch + 2 * first, n, sums.data());
+      }
+      e.memory.writeFloats(row, n, sums.data());
+    }
+  }
+}
+
 void convolve(Execution& e, const Window& w) {
   namespace f = field::conv;
   const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt],
@@ -159,10 +260,11 @@ void convolve(Execution& e, const Window& w) {
   const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.pixels();
   const int64_t blocks = ceilDiv(w.cout, columns), pairs = ceilDiv(k, 2);
   e.memory.rowRange(acc, pixels);
-  readWeights(e, wgt, weightRowsOf(w, k, w.cout), w.weightPitch);
+  readWeights(e, w, wgt, weightRowsOf(w, k, w.cout));
   e.spend(k * w.cout * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cout, w.accPitch, accumulate);
+  if (isFloat(w.aType)) return convolveFloats(e, w);
 
   const uint8_t* const scratchpad = e.memory.scratchpad();
   const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (4 * pairs), 6, pixels < 6 ? 6 : pixels);
@@ -214,10 +316,11 @@ void convolveDepthwise(Execution& e, const Window& w) {
     raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
   if (w.flat) raise(FaultKind::kInstruction, "depthwise convolution has no flat sums, flat is 1");
   e.memory.rowRange(acc, pixels);
-  readWeights(e, wgt, {taps, w.cin}, w.weightPitch);
+  readWeights(e, w, wgt, {taps, w.cin * bytesOf(w.wType)});
   e.spend(taps * w.cin * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, w.cin, w.accPitch, accumulate);
+  if (isFloat(w.aType)) return convolveFloatsDepthwise(e, w);
   const uint8_t* const scratchpad = e.memory.scratchpad();
   const bool isWide = w.aType == Type::kI16, wUnsigned = w.wType == Type::kU8;
   std::vector<int32_t>& sums = e.matrix.sums;
@@ -262,10 +365,15 @@ void loadWeights(Execution& e, const Window& w) {
   if (k > e.configuration.rows() || n > e.configuration.columns())
     raise(FaultKind::kInstruction, "{} x {} weights, the array has {} x {}", k, n,
           e.configuration.rows(), e.configuration.columns());
-  readWeights(e, wgt, weightRowsOf(w, k, n), w.weightPitch);
+  readWeights(e, w, wgt, weightRowsOf(w, k, n));
   e.spend(k * n);
-  e.matrix.shadow.pairs.resize(static_cast<size_t>(ceilDiv(k, 2) * paddedTo8(n) * 2));
-  packWeights(e, e.memory.scratchpad() + wgt, w, k, n, e.matrix.shadow.pairs.data());
+  e.matrix.shadow.isFloat = isFloat(w.wType);
+  if (isFloat(w.wType)) {
+    packFloatWeights(e.memory.scratchpad() + wgt, w, k, n, e.matrix.shadow.floats);
+  } else {
+    e.matrix.shadow.pairs.resize(static_cast<size_t>(ceilDiv(k, 2) * paddedTo8(n) * 2));
+    packWeights(e, e.memory.scratchpad() + wgt, w, k, n, e.matrix.shadow.pairs.data());
+  }
   e.matrix.shadow.k = k;
   e.matrix.shadow.n = n;
 }
@@ -280,6 +388,8 @@ void stream(Execution& e, Window w) {
   }
   const WeightTile& tile = e.matrix.active;
   if (tile.k == 0) raise(FaultKind::kUninitialised, "the array has no weights");
+  if (tile.isFloat != isFloat(w.aType))
+    raise(FaultKind::kInstruction, "of weights and activations one is bf16: bf16 goes by bf16");
   const int64_t acc = e[f::kAcc], act = e[f::kAct], pixels = w.outH * w.outW,
                 pairs = ceilDiv(tile.k, 2);
   const bool accumulate = e[f::kAccumulate] != 0;
@@ -293,6 +403,14 @@ void stream(Execution& e, Window w) {
   e.spend(tile.k * tile.n * pixels);
   readActivations(e, w, act);
   touchRows(e, acc, pixels, tile.n, 0, accumulate);
+  if (tile.isFloat) {
+    std::vector<float>& floats = e.matrix.floatActivations;
+    floats.resize(static_cast<size_t>(pixels * tile.k));
+    for (int64_t p = 0; p < pixels; ++p)
+      widenFloats(e.memory.scratchpad() + act + *offsetOf(w, p, 0), tile.k,
+                  floats.data() + p * tile.k);
+    return multiplyFloats(e, floats.data(), pixels, tile, acc, accumulate);
+  }
   std::vector<int16_t>& a = e.matrix.activations;
   a.assign(static_cast<size_t>(pixels * pairs * 2), 0);
   for (int64_t p = 0; p < pixels; ++p) {

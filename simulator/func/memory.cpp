@@ -1,6 +1,7 @@
 #include "simulator/func/memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace candela::npu {
 namespace {
@@ -53,6 +54,17 @@ void Memory::reset() {
   if (!checks_) return;
   shadow_ = std::make_unique<Shadow>(scratchpad_.size(), readers_, false);
   rowShadow_ = std::make_unique<Shadow>(validColumns_.size(), readers_, false);
+}
+
+void Memory::readFloats(int64_t row, int64_t columns, float* to) const {
+  std::memcpy(to, accumulators_.data() + row * columns_,
+              static_cast<size_t>(columns) * sizeof(float));
+}
+
+void Memory::writeFloats(int64_t row, int64_t columns, const float* from) {
+  for (int64_t c = 0; c < columns; ++c)
+    accumulators_[row * columns_ + c] = static_cast<int32_t>(bitsOf(from[c]));
+  extend(row, 1, columns);
 }
 
 void Memory::extend(int64_t row, int64_t rows, int64_t columns) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "candela/numerics.h"
 #include "simulator/func/shadow.h"
 #include "simulator/npu_device.h"
 
@@ -21,6 +22,9 @@ template <typename... Args>
 [[noreturn]] void raise(FaultKind kind, fmt::format_string<Args...> format, Args&&... args) {
   throw FaultSignal{kind, fmt::format(format, std::forward<Args>(args)...)};
 }
+
+/// The bits of a result of the device: its NaN is one.
+inline uint32_t bitsOf(float value) { return value != value ? 0x7fc00000u : cdl_f32_bits(value); }
 
 /// The regions of DRAM with their shadows: one memory for all cores.
 struct DramRegions {
@@ -45,6 +49,9 @@ public:
   uint8_t* scratchpad() { return scratchpad_.data(); }
   /// The low 32 bits of a row's accumulators.
   int32_t* row(int64_t row) { return accumulators_.data() + row * columns_; }
+  /// The same as floats, and back.
+  void readFloats(int64_t row, int64_t columns, float* to) const;
+  void writeFloats(int64_t row, int64_t columns, const float* from);
   /// Puts the sign of what was written there into the bits above, where the configuration has them.
   void extend(int64_t row, int64_t rows, int64_t columns);
   /// All 40 bits, with int16 only. Written modulo 2^40.

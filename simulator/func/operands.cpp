@@ -20,6 +20,9 @@ Type typeOf(std::string_view what, int64_t value, const Configuration& configura
   if (type == Type::kI16 && !configuration.hasInt16())
     raise(FaultKind::kInstruction, "{} is i16, '{}' has no features.int16", what,
           configuration.name);
+  if (isFloat(type) && !configuration.hasBf16())
+    raise(FaultKind::kInstruction, "{} is {}, '{}' has no features.bf16", what,
+          type == Type::kF32 ? "f32" : "bf16", configuration.name);
   return type;
 }
 
@@ -38,6 +41,7 @@ int32_t within(std::string_view what, int64_t value, int32_t low, int32_t high) 
   return static_cast<int32_t>(value);
 }
 int32_t within(std::string_view what, int64_t value, Type type) {
+  if (isFloat(type)) return within(what, value, 0, 0); // floats have no such number
   return within(what, value, lowestOf(type), highestOf(type));
 }
 
@@ -90,6 +94,10 @@ Window windowOf(const DescriptorBits& bits, const Configuration& configuration) 
            0,
            v[f::kTransposed] != 0,
            v[f::kFlat] != 0};
+  if (isFloat(w.aType) || isFloat(w.wType)) {
+    if (w.aType != Type::kBf16 || w.wType != Type::kBf16)
+      raise(FaultKind::kInstruction, "of a_type and w_type one is a float: bf16 goes by bf16");
+  }
   if (w.wType == Type::kI16) raise(FaultKind::kInstruction, "w_type is i16, weights are i8 or u8");
   w.aZero = within("a_zp", v[f::kAZp], w.aType);
   w.wZero = within("w_zp", v[f::kWZp], w.wType);
@@ -127,6 +135,8 @@ Epilogue epilogueOf(const DescriptorBits& bits, const Configuration& configurati
              v[f::kWide] != 0};
   if (e.wide && !configuration.hasInt16())
     raise(FaultKind::kInstruction, "wide is 1, '{}' has no features.int16", configuration.name);
+  if (e.wide && isFloat(e.outType))
+    raise(FaultKind::kInstruction, "wide is 1, sums of floats have 32 bits");
   e.zero = within("zp", v[f::kZp], e.outType);
   e.low = within("low", v[f::kLow], e.outType);
   e.high = within("high", v[f::kHigh], e.outType);

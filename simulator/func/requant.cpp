@@ -140,6 +140,93 @@ void requantizeSums(Execution& e, const Epilogue& d, const Requantization& q) {
   }
 }
 
+/// What a requantization of floats reads beside the sums.
+struct FloatParams {
+  std::vector<float> scale, bias; ///< of each channel
+  float low = 0, high = 0;
+};
+
+FloatParams readFloatParams(Execution& e, const Epilogue& d) {
+  if (d.params % 8) raise(FaultKind::kPort, "params {:#x} are not aligned to 8 bytes", d.params);
+  const int64_t bytes = 8 * (d.channels + 1);
+  e.memory.range("params", d.params, bytes);
+  e.memory.reads(d.params, bytes, e.accessor);
+  FloatParams params;
+  const uint8_t* from = e.memory.scratchpad() + d.params;
+  for (int64_t c = 0; c < d.channels; ++c, from += 8) {
+    params.scale.push_back(floatAt(from, Type::kF32));
+    params.bias.push_back(floatAt(from + 4, Type::kF32));
+  }
+  params.low = floatAt(from, Type::kF32);
+  params.high = floatAt(from + 4, Type::kF32);
+  return params;
+}
+
+/// The residual of floats, checked as far as the walk of `out` says.
+void readFloatResidual(Execution& e, const Epilogue& d, Requantization& q, const Interval& out) {
+  q.r = rescaleOf(e.second, e.configuration);
+  const Rescale& r = q.r;
+  if (!isFloat(r.bType) || r.outType != d.outType)
+    raise(FaultKind::kInstruction,
+          "a residual of floats is bf16 or f32, and out_type the same in both descriptors");
+  needAligned("res", r.bType, q.res, r.rowStride, r.pixelStride);
+  const Interval in = boxOf(q.res, d, r.rowStride, r.pixelStride, d.channels * bytesOf(r.bType));
+  e.memory.range("res", in.from, in.bytes);
+  const bool isSame = q.res == q.dst && r.rowStride == d.rowStride &&
+                      r.pixelStride == d.pixelStride && r.bType == d.outType;
+  if (!isSame && in.touches(out))
+    raise(FaultKind::kInstruction, "residual {:#x} and dst {:#x} overlap without being the same",
+          q.res, q.dst);
+}
+
+/// The largest of the window of an output, by channel; NaN where one is.
+void largestFloats(Execution& e, const Epilogue& d, const Requantization& q, int64_t oy, int64_t ox,
+                   std::vector<float>& values) {
+  const auto [y0, y1] = clipped(oy, d.poolStrideH, d.poolH, d.poolPadTop, d.inH);
+  const auto [x0, x1] = clipped(ox, d.poolStrideW, d.poolW, d.poolPadLeft, d.inW);
+  const int64_t columns = e.configuration.columns();
+  std::vector<float> row(static_cast<size_t>(columns));
+  for (int64_t first = 0; first < d.channels; first += columns) {
+    const int64_t n = std::min(columns, d.channels - first);
+    for (int64_t y = y0; y < y1; ++y)
+      for (int64_t x = x0; x < x1; ++x) {
+        e.memory.readFloats(q.acc + first / columns * d.accPitch + y * d.inW + x, n, row.data());
+        for (int64_t c = 0; c < n; ++c) {
+          float& value = values[static_cast<size_t>(first + c)];
+          const float one = row[static_cast<size_t>(c)];
+          value = y == y0 && x == x0 ? one : cdl_max_f32(value, one);
+        }
+      }
+  }
+}
+
+/// The rest of a requantization whose sums are f32; `out`: where it goes.
+void requantizeFloats(Execution& e, const Epilogue& d, Requantization& q, const Interval& out) {
+  if (q.hasTable) raise(FaultKind::kInstruction, "floats have no table");
+  const FloatParams params = readFloatParams(e, d);
+  if (q.hasResidual) readFloatResidual(e, d, q, out);
+  readPositions(e, d, q.acc);
+  uint8_t* const scratchpad = e.memory.scratchpad();
+  const int64_t outBytes = bytesOf(d.outType), resBytes = bytesOf(q.r.bType);
+  std::vector<float> values(static_cast<size_t>(d.channels));
+  for (int64_t oy = 0; oy < d.outH; ++oy)
+    for (int64_t ox = 0; ox < d.outW; ++ox) {
+      largestFloats(e, d, q, oy, ox, values);
+      const int64_t to = q.dst + oy * d.rowStride + ox * d.pixelStride;
+      const int64_t from = q.res + oy * q.r.rowStride + ox * q.r.pixelStride;
+      if (q.hasResidual) e.memory.reads(from, d.channels * resBytes, e.accessor);
+      e.memory.writes(to, d.channels * outBytes, e.accessor);
+      for (int64_t c = 0; c < d.channels; ++c) {
+        const auto channel = static_cast<size_t>(c);
+        const float scaled = values[channel] * params.scale[channel];
+        float value = scaled + params.bias[channel];
+        if (q.hasResidual) value += floatAt(scratchpad + from + c * resBytes, q.r.bType);
+        value = cdl_min_f32(cdl_max_f32(value, params.low), params.high);
+        storeFloat(scratchpad + to + c * outBytes, d.outType, value);
+      }
+    }
+}
+
 void requantize(Execution& e, const Epilogue& d) {
   namespace f = field::requant;
   Requantization q{e[f::kAcc], e[f::kDst], e[f::kRes], e[f::kResidual] != 0, e[f::kTable] != 0, {},
@@ -157,6 +244,7 @@ void requantize(Execution& e, const Epilogue& d) {
   memory.range("dst", out.from, out.bytes);
   needDisjoint("dst", outBytes, {{d.outW, d.pixelStride}, {d.outH, d.rowStride}});
   e.spend(d.outH * d.outW * d.channels * d.poolH * d.poolW);
+  if (isFloat(d.outType)) return requantizeFloats(e, d, q, out);
   readParams(e, d, q);
 
   if (q.hasResidual) {
@@ -164,6 +252,8 @@ void requantize(Execution& e, const Epilogue& d) {
     r = rescaleOf(e.second, e.configuration);
     if (r.bType == Type::kI32 || r.outType == Type::kI32)
       raise(FaultKind::kInstruction, "a residual is not i32, nor is the result");
+    if (isFloat(r.bType) || isFloat(r.outType))
+      raise(FaultKind::kInstruction, "a residual of integers is no float, nor is the result");
     if (bytesOf(r.outType) != bytesOf(d.outType))
       raise(FaultKind::kInstruction, "out_type has {} bytes in the one descriptor, {} in the other",
             bytesOf(d.outType), bytesOf(r.outType));

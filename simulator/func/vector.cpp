@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "simulator/func/execution.h"
 
@@ -95,6 +97,118 @@ void plainBinary(BinaryFn fn, const int32_t* x, const int32_t* y, int64_t n, int
   }
 }
 
+/// Refuses operands of which one is a float and another one is not.
+void needFloats(std::initializer_list<Type> types) {
+  for (const Type type : types)
+    if (!isFloat(type))
+      raise(FaultKind::kInstruction, "floats go with floats alone, one type is an integer");
+}
+[[noreturn]] void refuseFloats(std::string_view fn) {
+  raise(FaultKind::kInstruction, "{} takes no floats", fn);
+}
+
+void loadFloats(const uint8_t* from, Type type, int64_t n, float* to) {
+  for (int64_t c = 0; c < n; ++c) to[c] = floatAt(from + c * bytesOf(type), type);
+}
+void storeFloats(const float* from, Type type, int64_t n, uint8_t* to) {
+  for (int64_t c = 0; c < n; ++c) storeFloat(to + c * bytesOf(type), type, from[c]);
+}
+
+bool compares(BinaryFn fn) {
+  return fn == BinaryFn::kEqual || fn == BinaryFn::kLess || fn == BinaryFn::kLessEqual;
+}
+int32_t compared(BinaryFn fn, float a, float b) {
+  switch (fn) {
+  case BinaryFn::kEqual: return a == b;
+  case BinaryFn::kLess: return a < b;
+  default: return a <= b;
+  }
+}
+float combined(BinaryFn fn, float a, float b) {
+  switch (fn) {
+  case BinaryFn::kAdd: return a + b;
+  case BinaryFn::kSub: return a - b;
+  case BinaryFn::kMul: return a * b;
+  case BinaryFn::kDiv: return a / b;
+  case BinaryFn::kMin: return cdl_min_f32(a, b);
+  default: return cdl_max_f32(a, b);
+  }
+}
+
+/// Two operands of floats, ranges checked.
+void binaryFloats(Execution& e, const Lanes& l, const Operand& a, const Operand& b,
+                  const Operand& out) {
+  const auto fn = static_cast<BinaryFn>(e[field::vbinary::kFn]);
+  if (fn == BinaryFn::kScaledAdd || fn == BinaryFn::kScaledMul) refuseFloats("a scaled function");
+  needFloats({a.type, b.type});
+  if (isFloat(out.type) == compares(fn))
+    raise(FaultKind::kInstruction, "of floats comparisons are integers, and nothing else is");
+  e.spend(l.run * l.len1 * l.len2);
+  uint8_t* const s = e.memory.scratchpad();
+  a.announce(e, l);
+  b.announce(e, l);
+  out.announce(e, l, true);
+  float x[kChunk], y[kChunk], result[kChunk];
+  int32_t truths[kChunk];
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    loadFloats(s + a.of(j, i) + first * bytesOf(a.type), a.type, n, x);
+    if (!l.bScalar)
+      loadFloats(s + b.of(j, i) + first * bytesOf(b.type), b.type, n, y);
+    else if (first == 0)
+      std::fill_n(y, std::min(kChunk, l.run), floatAt(s + b.of(j, i), b.type));
+    uint8_t* const to = s + out.of(j, i) + first * bytesOf(out.type);
+    if (compares(fn)) {
+      for (int64_t c = 0; c < n; ++c) truths[c] = compared(fn, x[c], y[c]);
+      e.kernels.store(truths, out.type, n, to);
+      return;
+    }
+    for (int64_t c = 0; c < n; ++c) result[c] = combined(fn, x[c], y[c]);
+    storeFloats(result, out.type, n, to);
+  });
+}
+
+/// One operand of floats, ranges checked.
+void unaryFloats(Execution& e, const Lanes& l, const Operand& a, const Operand& out) {
+  const auto fn = static_cast<UnaryFn>(e[field::vunary::kFn]);
+  if (fn == UnaryFn::kRescale || fn == UnaryFn::kTable) refuseFloats("rescale, or table,");
+  needFloats({a.type, out.type});
+  e.spend(l.run * l.len1 * l.len2);
+  uint8_t* const s = e.memory.scratchpad();
+  a.announce(e, l);
+  out.announce(e, l, true);
+  float x[kChunk];
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    loadFloats(s + a.of(j, i) + first * bytesOf(a.type), a.type, n, x);
+    if (fn == UnaryFn::kNeg)
+      for (int64_t c = 0; c < n; ++c) x[c] = -x[c];
+    if (fn == UnaryFn::kAbs)
+      for (int64_t c = 0; c < n; ++c) x[c] = std::fabs(x[c]);
+    storeFloats(x, out.type, n, s + out.of(j, i) + first * bytesOf(out.type));
+  });
+}
+
+/// Runs of floats, each to one element; ranges checked.
+void reduceFloats(Execution& e, const Lanes& l, const Operand& a, const Operand& out) {
+  const auto fn = static_cast<ReduceFn>(e[field::vreduce::kFn]);
+  needFloats({a.type, out.type});
+  e.spend(l.run * l.len1 * l.len2);
+  uint8_t* const s = e.memory.scratchpad();
+  a.announce(e, l);
+  out.announce(e, l, true);
+  float x[kChunk], value = 0;
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    loadFloats(s + a.of(j, i) + first * bytesOf(a.type), a.type, n, x);
+    if (first == 0) value = fn == ReduceFn::kSum ? 0 : x[0];
+    for (int64_t c = 0; c < n; ++c) {
+      if (fn == ReduceFn::kSum)
+        value += x[c];
+      else
+        value = fn == ReduceFn::kMin ? cdl_min_f32(value, x[c]) : cdl_max_f32(value, x[c]);
+    }
+    if (first + n == l.run) storeFloat(s + out.of(j, i), out.type, value);
+  });
+}
+
 void binary(Execution& e, const Lanes& l) {
   namespace f = field::vbinary;
   const auto fn = static_cast<BinaryFn>(e[f::kFn]);
@@ -104,6 +218,9 @@ void binary(Execution& e, const Lanes& l) {
   needOutput(e, l, out);
   needInput(e, l, a, out);
   needInput(e, l, b, out);
+  if (isFloat(l.aType) || isFloat(l.bType) || isFloat(l.outType))
+    return binaryFloats(e, l, a, b, out);
+  if (fn == BinaryFn::kDiv) raise(FaultKind::kInstruction, "div takes floats alone");
   const bool isScaled = fn == BinaryFn::kScaledAdd || fn == BinaryFn::kScaledMul;
   Rescale r{};
   Bounds bounds{};
@@ -155,6 +272,7 @@ void unary(Execution& e, const Lanes& l) {
   const Operand a{"a", e[f::kA], l.a1, l.a2, l.aType, l.run};
   needOutput(e, l, out);
   needInput(e, l, a, out);
+  if (isFloat(l.aType) || isFloat(l.outType)) return unaryFloats(e, l, a, out);
   Rescale r{};
   Bounds bounds{};
   if (fn == UnaryFn::kRescale) {
@@ -211,6 +329,7 @@ void reduce(Execution& e, const Lanes& l) {
   const Operand a{"a", e[f::kA], l.a1, l.a2, l.aType, l.run};
   needOutput(e, l, out);
   needInput(e, l, a, out);
+  if (isFloat(l.aType) || isFloat(l.outType)) return reduceFloats(e, l, a, out);
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
   const int aBytes = bytesOf(l.aType);
@@ -255,6 +374,35 @@ void select(Execution& e, const Lanes& l) {
   });
 }
 
+/// The windows of a tile of floats, ranges checked.
+void poolFloats(Execution& e, const Pooling& p, const Operand& a, const Operand& out) {
+  const bool isSum = static_cast<PoolFn>(e[field::vpool::kFn]) == PoolFn::kSum;
+  needFloats({a.type, out.type});
+  if (!isSum && a.type != out.type)
+    raise(FaultKind::kInstruction, "a maximum has the type of its operand");
+  e.spend(p.outH * p.outW * p.channels * p.kernelH * p.kernelW);
+  uint8_t* const s = e.memory.scratchpad();
+  std::vector<bool> seen(static_cast<size_t>(p.inH * p.inW));
+  std::vector<float> values(static_cast<size_t>(p.channels)), pixel(values.size());
+  for (int64_t oy = 0; oy < p.outH; ++oy)
+    for (int64_t ox = 0; ox < p.outW; ++ox) {
+      std::fill(values.begin(), values.end(), isSum ? 0 : -std::numeric_limits<float>::infinity());
+      for (int64_t y = std::max<int64_t>(oy * p.strideH - p.padTop, 0);
+           y < std::min(oy * p.strideH - p.padTop + p.kernelH, p.inH); ++y)
+        for (int64_t x = std::max<int64_t>(ox * p.strideW - p.padLeft, 0);
+             x < std::min(ox * p.strideW - p.padLeft + p.kernelW, p.inW); ++x) {
+          const auto at = static_cast<size_t>(y * p.inW + x);
+          if (!seen[at]) e.memory.reads(a.of(y, x), a.runBytes(), e.accessor);
+          seen[at] = true;
+          loadFloats(s + a.of(y, x), a.type, p.channels, pixel.data());
+          for (size_t c = 0; c < values.size(); ++c)
+            values[c] = isSum ? values[c] + pixel[c] : cdl_max_f32(values[c], pixel[c]);
+        }
+      e.memory.writes(out.of(oy, ox), out.runBytes(), e.accessor);
+      storeFloats(values.data(), out.type, p.channels, s + out.of(oy, ox));
+    }
+}
+
 void pool(Execution& e, const Pooling& p) {
   namespace f = field::vpool;
   const auto fn = static_cast<PoolFn>(e[f::kFn]);
@@ -270,6 +418,7 @@ void pool(Execution& e, const Pooling& p) {
   e.memory.range("a", a.box(in).from, a.box(in).bytes);
   if (a.box(in).touches(out.box(to)))
     raise(FaultKind::kInstruction, "a {:#x} and dst {:#x} overlap", at, dst);
+  if (isFloat(p.aType) || isFloat(p.outType)) return poolFloats(e, p, a, out);
   Rescale r{};
   Bounds bounds{};
   if (fn == PoolFn::kSum) {

@@ -39,6 +39,8 @@ struct EnumMember {
 struct EnumInfo {
   std::string_view name;
   std::span<const EnumMember> members;
+  size_t
+      hardware; ///< the first so many of them are in hardware; those behind them models alone have
 };
 struct DescriptorInfo {
   std::string_view name;
@@ -60,10 +62,17 @@ struct OpInfo {
 /// Whether an instruction of an engine does more than wait, signal and meet other cores.
 inline bool hasWork(Op op) { return op != Op::kNop && op != Op::kPost && op != Op::kAwait; }
 
+/// Numbers that are no integers.
+inline bool isFloat(Type type) { return type == Type::kBf16 || type == Type::kF32; }
 /// Bytes of an element.
 inline int bytesOf(Type type) {
-  if (type == Type::kI32) return 4;
-  return type == Type::kI16 ? 2 : 1;
+  switch (type) {
+  case Type::kI32:
+  case Type::kF32: return 4;
+  case Type::kI16:
+  case Type::kBf16: return 2;
+  default: return 1;
+  }
 }
 /// Bytes of the table that maps a type of 8 or 16 bits.
 inline int64_t tableBytes(Type type) { return type == Type::kI16 ? 2 * 513 : 256; }

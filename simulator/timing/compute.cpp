@@ -248,9 +248,26 @@ ComputeCost matrixCost(const Shape& s, const Operation& o) {
   return cost;
 }
 
-} // namespace
+/// Whether an instruction works on floats: lanes and multipliers take one in a cycle as they take
+/// an integer, which no hardware confirms.
+bool hasFloats(const Operation& o) {
+  const auto isIt = [&](int field) { return isFloat(static_cast<Type>(o.d[field])); };
+  switch (o.insn.op) {
+  case Op::kLdw:
+  case Op::kMm:
+  case Op::kConv:
+  case Op::kDwconv: return isIt(win::kAType) || isIt(win::kWType);
+  case Op::kRequant: return isIt(epi::kOutType);
+  case Op::kVpool: return isIt(poo::kAType);
+  case Op::kVbinary:
+  case Op::kVunary:
+  case Op::kVselect:
+  case Op::kVreduce: return isIt(lan::kAType) || isIt(lan::kOutType);
+  default: return false;
+  }
+}
 
-ComputeCost computeCost(const Configuration& configuration, const Operation& o) {
+ComputeCost costByEngine(const Configuration& configuration, const Operation& o) {
   const Shape s(configuration);
   const int64_t lanes = configuration[key::kVectorLanes];
   ComputeCost cost;
@@ -272,6 +289,14 @@ ComputeCost computeCost(const Configuration& configuration, const Operation& o) 
     cost.fixedTag = timingConstant(Timing::kNop).tag;
     return cost;
   }
+}
+
+} // namespace
+
+ComputeCost computeCost(const Configuration& configuration, const Operation& o) {
+  ComputeCost cost = costByEngine(configuration, o);
+  if (hasFloats(o)) cost.streamTag = cost.fixedTag = Tag::kAssumed;
+  return cost;
 }
 
 } // namespace candela::npu

@@ -298,8 +298,8 @@ private:
     }
   }
   int64_t memberOf(const FieldInfo& field) {
-    const auto members = kEnums[field.of].members;
-    return members[random_() % members.size()].value;
+    const EnumInfo& info = kEnums[field.of];
+    return info.members[random_() % info.hardware].value;
   }
   Descriptor drawn(DescriptorKind kind) {
     Descriptor d{kind};

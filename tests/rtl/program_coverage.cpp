@@ -54,7 +54,7 @@ ProgramCoverage::ProgramCoverage(const Configuration& configuration) {
   const auto addBins = [&](const std::string& name, const FieldInfo& field, const Draw&, size_t) {
     if (field.kind == FieldKind::kEnum) {
       const EnumInfo& info = kEnums[field.of];
-      for (const EnumMember& member : info.members)
+      for (const EnumMember& member : info.members.first(info.hardware))
         if (configuration.hasInt16() || info.name != "type" || member.name != "i16")
           bins_[fmt::format("{}={}", name, member.name)] = 0;
       return;

@@ -30,9 +30,9 @@ def bare(value):
     return [bare(v) for v in value] if isinstance(value, list) else value
 
 
-def ofHardware(ops):
-    """The operations that hardware has, not models alone."""
-    return {name: op for name, op in ops.items() if not op.get("model_only")}
+def ofHardware(records):
+    """The operations, or members of an enum, that hardware has, not models alone."""
+    return {name: record for name, record in records.items() if not record.get("model_only")}
 
 
 def table(header, rows):
@@ -46,12 +46,13 @@ class Npu:
         self.isa, self.config, self.regs, self.trace = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs", "trace"])
         # Codes of faults are no part of what a program depends on.
         hashed = {name: part for name, part in self.regs.items() if name != "fault"}
-        isa = {**self.isa, "op": ofHardware(self.isa["op"])}
+        isa = {**self.isa, "op": ofHardware(self.isa["op"]), "enum": {name: ofHardware(members) for name, members in self.isa["enum"].items()}}
         digest = hashlib.sha256(json.dumps(bare([isa, self.hardwareConfig(), hashed]), sort_keys=True).encode())
         self.hash = int.from_bytes(digest.digest()[:8], "big")
         self.enums, self.engines = self.isa["enum"], self.isa["engine"]
         self.ops, self.descriptors = self.isa["op"], self.isa["descriptor"]
-        need([*self.ops][:len(ofHardware(self.ops))] == [*ofHardware(self.ops)], "isa.toml: operations of models alone stand behind all others")
+        for what, records in [("operations", self.ops), *[(f"members of {name}", members) for name, members in self.enums.items()]]:
+            need([*records][:len(ofHardware(records))] == [*ofHardware(records)], f"isa.toml: {what} of models alone stand behind all others")
         self.header = self.placed("header", self.isa["header"], 0, 32)
         for name, op in self.ops.items():
             op["fields"] = self.placed(f"op {name}", op["fields"], 32, self.isa["word_bits"])
@@ -116,7 +117,7 @@ class Npu:
         for name, members in self.enums.items():
             out += [f"inline constexpr EnumMember k{camel(name)}Members[] = {{" +
                     ", ".join(f"{{{quote(m)}, {r['id']}}}" for m, r in members.items()) + "};"]
-        out += ["inline constexpr EnumInfo kEnums[] = {"] + [f"    {{{quote(n)}, k{camel(n)}Members}}," for n in self.enums] + ["};", ""]
+        out += ["inline constexpr EnumInfo kEnums[] = {"] + [f"    {{{quote(n)}, k{camel(n)}Members, {len(ofHardware(members))}}}," for n, members in self.enums.items()] + ["};", ""]
         enum_index = {n: i for i, n in enumerate(self.enums)}
         desc_index = {n: i for i, n in enumerate(self.descriptors)}
 
@@ -248,7 +249,7 @@ class Npu:
         out += self.svEnum("opcode", {f"OP_{n}": o["opcode"] for n, o in ofHardware(self.ops).items()}, 8)
         for n, members in self.enums.items():
             width = next(f["bits"] for r in [*self.ops.values(), *self.descriptors.values()] for f in r["fields"] if f["of"] == n)
-            out += self.svEnum(n, {f"{n}_{m}": r["id"] for m, r in members.items()}, width)
+            out += self.svEnum(n, {f"{n}_{m}": r["id"] for m, r in ofHardware(members).items()}, width)
         out += self.svStruct("header", self.header, 32)
         for n, d in self.descriptors.items():
             out += self.svStruct(f"desc_{n}", d["fields"], isa["descriptor_bits"])
@@ -296,7 +297,7 @@ class Npu:
                 f"d0..d{isa['descriptors'] - 1} of {isa['descriptor_bits']} bits; {isa['index_registers']} index registers x0.. of 32 bits, x0 is 0; "
                 f"{isa['semaphores']} counting semaphores s0.. up to {isa['semaphore_max']}. Reserved bits are 0. `less one`: the field holds its value less one. "
                 "Of a field in two parts the upper one is inverted where the top bit of the lower one is 1: zeros for a value that fits the lower one. "
-                "Arithmetic follows [the integer semantics](types.md); sums wrap at 32 bits, those of i16 activations at 40.", ""]
+                "Arithmetic follows [the integer semantics](types.md); sums wrap at 32 bits, those of i16 activations at 40. Floats are of models alone.", ""]
         out += ["## Engines", ""] + table(["id", "engine", "does"], [[e["id"], f"`{n}`", e["text"]] for n, e in self.engines.items()])
         out += ["## Header", "", "Bits 31..0 of every word.", ""] + self.fieldRows(self.header)
         out += ["## Operations", ""]
@@ -308,7 +309,7 @@ class Npu:
             out += [f"### {n}", "", d["text"], ""] + self.fieldRows(d["fields"])
         out += ["## Values", ""]
         for n, members in self.enums.items():
-            out += [f"### of {n}", ""] + table(["value", "name", "meaning"], [[r["id"], f"`{m}`", r["text"]] for m, r in members.items()])
+            out += [f"### of {n}", ""] + table(["value", "name", "meaning"], [[r["id"], f"`{m}`", r["text"] + (" *Model only.*" if r.get("model_only") else "")] for m, r in members.items()])
         return "\n".join(out)
 
     def regsMd(self):

@@ -39,6 +39,8 @@ npu::Type DeviceView::type() const {
   case CDL_BOOL: return npu::Type::kU8;
   case CDL_I16: return npu::Type::kI16;
   case CDL_I32: return npu::Type::kI32;
+  case CDL_BF16: return npu::Type::kBf16;
+  case CDL_F32: return npu::Type::kF32;
   default:
     throw Refusal{CDL_REASON_DTYPE,
                   cdl::text("the device has no elements of type ", cdl::elemName(elem))};
@@ -465,6 +467,16 @@ std::optional<int32_t> ProgramImage::known(const DeviceView& operand, int64_t el
     [[fallthrough]];
   default: return static_cast<int32_t>(bits);
   }
+}
+
+uint64_t lowestBits(uint8_t elem) {
+  if (elem == CDL_BF16) return 0xff80; // -inf
+  return elem == CDL_F32 ? 0xff800000 : static_cast<uint64_t>(int64_t{limitsOf(elem).low});
+}
+
+uint64_t highestBits(uint8_t elem) {
+  if (elem == CDL_BF16) return 0x7f80;
+  return elem == CDL_F32 ? 0x7f800000 : static_cast<uint64_t>(int64_t{limitsOf(elem).high});
 }
 
 IntegerLimits limitsOf(uint8_t elem) {

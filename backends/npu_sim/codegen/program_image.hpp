@@ -43,6 +43,9 @@ struct IntegerLimits {
   int32_t low, high;
 };
 IntegerLimits limitsOf(uint8_t elem);
+/// The bits of the lowest and of the highest value of a type; of floats those are infinite.
+uint64_t lowestBits(uint8_t elem);
+uint64_t highestBits(uint8_t elem);
 
 /// Where the buffers of a Program lie in DRAM: one region for each class.
 struct Layout {
@@ -84,8 +87,8 @@ public:
 
   /// Follows what is known: every instruction is shown before the next one is lowered.
   void advance(const cdl::Op& op);
-  /// The element at these bytes of a buffer, where a constant stands there. Throws Refusal for one
-  /// that needs more than 32 bits.
+  /// The element at these bytes of a buffer, where a constant stands there; of f32 its bits. Throws
+  /// Refusal for one that needs more than 32 bits.
   std::optional<int32_t> known(const DeviceView& operand, int64_t element) const;
   /// The first `count` elements of 32 bits, one behind the other; nothing where one is not known.
   std::optional<std::vector<int32_t>> knownRow(const DeviceView& operand, int64_t count) const;

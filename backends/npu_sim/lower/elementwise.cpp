@@ -279,6 +279,7 @@ npu::BinaryFn binaryOf(uint16_t fn) {
   case CDL_BINARY_ADD: return npu::BinaryFn::kAdd;
   case CDL_BINARY_SUB: return npu::BinaryFn::kSub;
   case CDL_BINARY_MUL: return npu::BinaryFn::kMul;
+  case CDL_BINARY_DIV: return npu::BinaryFn::kDiv;
   case CDL_BINARY_MIN: return npu::BinaryFn::kMin;
   case CDL_BINARY_MAX: return npu::BinaryFn::kMax;
   }
@@ -305,7 +306,7 @@ void lowerElementwise(LoweringState& l, const cdl::Op& op) {
       return lowerBinary(l, npu::BinaryFn::kEqual, y, zeroAs(y), y);
     }
     // Whatever is widened stays what it is.
-    if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
+    if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32 || npu::isFloat(y.type()))
       return overLanes(l, unary(npu::UnaryFn::kCopy), {.a = a, .y = y});
     Scale one; // times 1, within the bounds of the type
     one.aMult = 1;
@@ -352,7 +353,8 @@ Reduction reductionOf(uint16_t fn, uint8_t elem) {
   case CDL_REDUCE_MAX: return {npu::BinaryFn::kMax, npu::ReduceFn::kMax, npu::PoolFn::kMax};
   case CDL_REDUCE_MIN: return {npu::BinaryFn::kMin, npu::ReduceFn::kMin, std::nullopt};
   case CDL_REDUCE_SUM: {
-    const auto window = elem == CDL_I32 ? std::optional(npu::PoolFn::kSum) : std::nullopt;
+    const bool hasSum = elem == CDL_I32 || elem == CDL_F32 || elem == CDL_BF16;
+    const auto window = hasSum ? std::optional(npu::PoolFn::kSum) : std::nullopt;
     return {npu::BinaryFn::kAdd, npu::ReduceFn::kSum, window};
   }
   }
@@ -454,10 +456,9 @@ void lowerReduce(LoweringState& l, const cdl::Op& op) {
   if (x.dims[0] == 0 || x.dims[2] == 0) return;
   const Reduction reduction = reductionOf(op.fn(), x.elem);
   if (x.dims[1] == 0) { // what changes nothing that it is combined with
-    const IntegerLimits limits = limitsOf(y.elem);
-    int64_t neutral = op.fn() == CDL_REDUCE_MAX ? limits.low : limits.high;
+    uint64_t neutral = op.fn() == CDL_REDUCE_MAX ? lowestBits(y.elem) : highestBits(y.elem);
     if (op.fn() == CDL_REDUCE_SUM) neutral = 0;
-    return lowerFill(l, y, static_cast<uint64_t>(neutral));
+    return lowerFill(l, y, neutral);
   }
   if (reduceRuns(l, reduction.ofRun, x, y)) return;
   for (int64_t o = 0; o < x.dims[0]; ++o) {
@@ -497,7 +498,7 @@ void lowerPool(LoweringState& l, const cdl::Op& op) {
     window.stride[d] = stride;
     window.pad[d] = std::max<int64_t>(-start, 0);
   }
-  if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
+  if (!isWhole) lowerFill(l, y, lowestBits(y.elem));
   if (isEmpty) return;
   const int64_t channels = y.dims[3];
   // A descriptor has its channels side by side: those of a view that repeats go one by one.

@@ -1,6 +1,7 @@
 #include "epilogue.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace npu_sim {
 
@@ -17,7 +18,8 @@ std::vector<int32_t> byChannel(const LoweringState& l, const DeviceView& o, int 
                                               ", which is not that of the channels")};
   }
   const int64_t channels = o.dims[channel];
-  const bool isRow = o.elem == CDL_I32 && (o.strides[channel] == 1 || channels == 1);
+  const bool isRow =
+      (o.elem == CDL_I32 || o.elem == CDL_F32) && (o.strides[channel] == 1 || channels == 1);
   if (isRow) {
     if (auto row = l.image.knownRow(o, channels)) return std::move(*row);
   }
@@ -51,6 +53,152 @@ int32_t integerOf(const cdl_step_t& step) {
   default: return static_cast<int32_t>(step.imm);
   }
 }
+
+/// Reads the expression of a product of bf16, step by step.
+class FloatEpilogueReader {
+public:
+  FloatEpilogueReader(LoweringState& l, const cdl::Op& op, int channelDim)
+      : l_(l), op_(op), channelDim_(channelDim), y_(l.image.output(op)),
+        channels_(static_cast<size_t>(y_.dims[static_cast<size_t>(channelDim)])) {}
+
+  FloatEpilogue read() {
+    e_.scale.assign(channels_, 1);
+    e_.bias.assign(channels_, 0);
+    const cdl_expr_t* expr = op_.expr();
+    value_.assign(expr ? expr->steps : 0, Value::kOther);
+    for (step_ = 0; step_ < value_.size(); ++step_)
+      value_[step_] = readStep(*cdl_get_step(op_.image(), expr->first_step + step_));
+    if (!value_.empty() && value_.back() != Value::kResult) otherExpression(value_.size() - 1);
+    return e_;
+  }
+
+private:
+  /// What a step leaves: the product with all that was done to it so far, or an operand in f32.
+  enum class Value : uint8_t { kResult, kWidened, kOther };
+  enum class State : uint8_t { kSums, kBiased, kBounded, kRounded };
+
+  Value readStep(const cdl_step_t& step) {
+    if (step.kind == CDL_KIND_CONVERT) return convert(step);
+    if (step.kind != CDL_KIND_BINARY || step.elem != CDL_F32 || step.operands != 2)
+      otherExpression(step_);
+    const bool isFirst = isResult(step.in[0]);
+    if (isFirst == isResult(step.in[1])) otherExpression(step_);
+    const cdl_operand_t& other = step.in[isFirst ? 1 : 0];
+    switch (step.fn) {
+    case CDL_BINARY_MUL: scale(step, other); break;
+    case CDL_BINARY_ADD: add(step, other, 1); break;
+    case CDL_BINARY_SUB:
+      if (!isFirst) otherExpression(step_);
+      add(step, other, -1);
+      break;
+    case CDL_BINARY_MAX:
+    case CDL_BINARY_MIN: bound(step, other); break;
+    default: otherExpression(step_);
+    }
+    return Value::kResult;
+  }
+
+  bool isResult(const cdl_operand_t& o) const {
+    return o.source == CDL_FROM_ACC ||
+           (o.source == CDL_FROM_STEP && value_[o.index] == Value::kResult);
+  }
+
+  /// Sums are f32 already; what a convert of them rounds is rounded once, at the end.
+  Value convert(const cdl_step_t& step) {
+    if (isResult(step.in[0])) {
+      if (step.elem == CDL_BF16) state_ = State::kRounded;
+      if (step.elem == CDL_BF16 || state_ == State::kSums) return Value::kResult;
+    } else if (step.in[0].source == CDL_FROM_VIEW && step.elem == CDL_F32) {
+      widened_[step_] = step.in[0].index;
+      return Value::kWidened;
+    }
+    otherExpression(step_);
+  }
+
+  void needBefore(State last) const {
+    if (state_ > last) otherExpression(step_);
+  }
+  /// The input of the instruction that a step reads; nothing of a number.
+  std::optional<uint32_t> viewOf(const cdl_operand_t& o) const {
+    if (o.source == CDL_FROM_VIEW) return o.index;
+    if (o.source == CDL_FROM_STEP && value_[o.index] == Value::kWidened)
+      return widened_.at(o.index);
+    if (o.source != CDL_FROM_CONST) otherExpression(step_);
+    return std::nullopt;
+  }
+  static float realOf(int32_t bits) { return std::bit_cast<float>(bits); }
+  /// Numbers by channel; what is no constant of f32 is refused.
+  std::vector<float> numbers(const cdl_step_t& step, const cdl_operand_t& o,
+                             const char* what) const {
+    const std::optional<uint32_t> view = viewOf(o);
+    if (!view) return std::vector<float>(channels_, realOf(static_cast<int32_t>(step.imm)));
+    const DeviceView from = l_.image.input(op_, *view);
+    if (from.elem != CDL_F32) otherExpression(step_);
+    std::vector<float> reals;
+    for (const int32_t bits : byChannel(l_, from, channelDim_, what)) reals.push_back(realOf(bits));
+    return reals;
+  }
+
+  void scale(const cdl_step_t& step, const cdl_operand_t& other) {
+    needBefore(State::kSums);
+    const std::vector<float> by = numbers(step, other, "the scale");
+    for (size_t c = 0; c < channels_; ++c) e_.scale[c] *= by[c];
+  }
+
+  void add(const cdl_step_t& step, const cdl_operand_t& other, float sign) {
+    needBefore(State::kBiased);
+    state_ = State::kBiased;
+    if (const std::optional<uint32_t> view = viewOf(other)) {
+      const DeviceView from = l_.image.input(op_, *view);
+      if (!isKnown(l_, from)) return addResidual(from, sign);
+    }
+    const std::vector<float> by = numbers(step, other, "the bias");
+    for (size_t c = 0; c < channels_; ++c) e_.bias[c] += sign * by[c];
+  }
+
+  void addResidual(const DeviceView& from, float sign) {
+    const auto channel = static_cast<size_t>(channelDim_);
+    const bool isApart = channels_ > 1 && from.strides[channel] != 1;
+    const bool isFloat = from.elem == CDL_F32 || from.elem == CDL_BF16;
+    if (e_.residual || sign < 0 || !isFloat || !from.isLocal() || isApart || from.dims != y_.dims)
+      otherExpression(step_);
+    // Parts of the result are written before later parts of it are read, unless both are one.
+    const Access read = from.access(false), written = y_.access(true);
+    const bool overlaps = read.begin < written.end && written.begin < read.end;
+    const bool isSame = isSameView(from, y_) && from.strides == y_.strides;
+    if (y_.isLocal() && overlaps && !isSame) otherExpression(step_);
+    e_.residual = from;
+  }
+
+  /// Moves the bounds; both are numbers of all channels.
+  void bound(const cdl_step_t& step, const cdl_operand_t& other) {
+    needBefore(State::kBounded);
+    state_ = State::kBounded;
+    float bound = realOf(static_cast<int32_t>(step.imm));
+    if (const std::optional<uint32_t> view = viewOf(other)) {
+      const DeviceView from = l_.image.input(op_, *view);
+      if (from.elem != CDL_F32) otherExpression(step_);
+      bound = realOf(l_.image.scalar(from, "the bound"));
+    }
+    if (!(bound == bound)) otherExpression(step_); // NaN
+    const auto moved = [&](float limit) {
+      return step.fn == CDL_BINARY_MAX ? std::max(limit, bound) : std::min(limit, bound);
+    };
+    e_.low = moved(e_.low);
+    e_.high = moved(e_.high);
+  }
+
+  LoweringState& l_;
+  const cdl::Op& op_;
+  const int channelDim_;
+  const DeviceView y_;
+  const size_t channels_;
+  size_t step_ = 0; ///< the one at hand
+  State state_ = State::kSums;
+  std::vector<Value> value_;           ///< by step
+  std::map<size_t, uint32_t> widened_; ///< by step: which input
+  FloatEpilogue e_;
+};
 
 /// Reads the expression of a product, step by step.
 class EpilogueReader {
@@ -178,10 +326,22 @@ private:
 } // namespace
 
 uint8_t sumsOf(const cdl::Op& op) {
-  return cdl_get_input(op.image(), &op.instr(), 0)->elem == CDL_I16 ? CDL_I64 : CDL_I32;
+  switch (cdl_get_input(op.image(), &op.instr(), 0)->elem) {
+  case CDL_I16: return CDL_I64;
+  case CDL_BF16: return CDL_F32;
+  default: return CDL_I32;
+  }
 }
 
 Epilogue epilogueOf(LoweringState& l, const cdl::Op& op, int channelDim) {
+  if (sumsOf(op) == CDL_F32) {
+    Epilogue e;
+    e.type = l.image.output(op).type();
+    if (!npu::isFloat(e.type))
+      throw Refusal{CDL_REASON_DTYPE, "a product of floats that ends in integers"};
+    e.floats = FloatEpilogueReader(l, op, channelDim).read();
+    return e;
+  }
   return EpilogueReader(l, op, channelDim).read();
 }
 

@@ -10,7 +10,8 @@ namespace {
 /// or another one.
 std::optional<Residual> residualOf(LoweringState& l, const cdl::Op& op, uint32_t next,
                                    const Epilogue& epilogue) {
-  if (next >= l.image.instrs() || epilogue.zero != 0) return std::nullopt;
+  // That of floats is a part of the expression.
+  if (next >= l.image.instrs() || epilogue.zero != 0 || epilogue.floats) return std::nullopt;
   const cdl::Op add = l.image.op(next);
   if (add.kind() != cdl::Kind::Rescale || add.inputs() < 6) return std::nullopt;
   const DeviceView product = l.image.output(op), y = l.image.output(add);
@@ -62,9 +63,14 @@ std::optional<PoolWindow> poolOf(const LoweringState& l, const cdl::Op& op, uint
   if (x.dims != y.dims || !isSameView(x, y) || !l.image.readsAlone(op.index(), next, y.buffer))
     return std::nullopt;
   // Scales are not negative: what is largest stays it, unless the sum with its bias wraps.
+  if (const std::optional<FloatEpilogue>& floats = epilogue.floats) {
+    const auto isPositive = [](float scale) { return scale > 0; };
+    if (floats->residual || !std::ranges::all_of(floats->scale, isPositive)) return std::nullopt;
+  }
   int64_t bias = 0;
   for (const int32_t each : epilogue.bias) bias = std::max(bias, std::abs(int64_t{each}));
-  if (!epilogue.wide && w.dims[0] * w.dims[1] * w.dims[2] * 255 * 255 + bias > INT32_MAX)
+  if (!epilogue.wide && !epilogue.floats &&
+      w.dims[0] * w.dims[1] * w.dims[2] * 255 * 255 + bias > INT32_MAX)
     return std::nullopt;
   PoolWindow p;
   int64_t rows = 0;
@@ -126,6 +132,8 @@ public:
     Fusion& fusion = pass_.fusion;
     fusion.epilogue = epilogueOf(l_, op_, static_cast<int>(channel_));
     const uint32_t next = op_.index() + 1;
+    if (fusion.epilogue->floats && fusion.epilogue->floats->residual)
+      fusion.residual = Residual{.from = *fusion.epilogue->floats->residual, .scale = {}};
     if (const auto residual = residualOf(l_, op_, next, *fusion.epilogue))
       addResidual(*residual);
     else if (isConv_)

@@ -14,6 +14,7 @@ struct Costs {
   std::string node;
   uint64_t weights = 0, tables = 0, loaded = 0, stored = 0, macs = 0;
   uint64_t peak = 0;        ///< the most bytes alive in the scratchpad at one of its instructions
+  uint64_t floatMacs = 0;   ///< those of `macs` that are of bf16
   uint64_t tiledTables = 0; ///< that the copies of the Program are of: `tables` has records instead
 };
 

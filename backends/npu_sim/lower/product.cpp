@@ -9,6 +9,7 @@
 #include "passes.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "simulator/timing/compute.h"
 
@@ -41,8 +42,8 @@ struct Product {
   /// of the result: fewer positions behind a pool
   int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, dilation{1, 1}, pad{0, 0};
-  int64_t weights = 0, weightBytes = 0; ///< their address, and bytes from there on
-  int64_t weightPitch = 1;
+  int64_t weights = 0, weightBytes = 0;    ///< their address, and bytes from there on
+  int64_t weightPitch = 1, weightUnit = 1; ///< bytes from row to row, and of a weight
   bool transposed = false, depthwise = false, accumulate = false;
   npu::Type xType{}, wType{};
   int32_t xZero = 0, wZero = 0;
@@ -108,8 +109,11 @@ private:
     const int64_t all = ceilDiv(p_.cout, width);
     // Two sets of records fit: the next ones come while a piece reads its own.
     const auto withRecords = [&](int64_t blocks) {
-      return fusion_.epilogue ? std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks)
-                              : blocks;
+      // Behind records of floats lie their bounds, 16 bytes with what they are rounded up to.
+      const int64_t bounds = fusion_.epilogue && fusion_.epilogue->floats ? 32 : 0;
+      return fusion_.epilogue
+                 ? std::clamp<int64_t>((l_.recordsBytes - bounds) / (16 * width), 1, blocks)
+                 : blocks;
     };
     Cut best = cutOf(withRecords(std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, all)));
     if (!l_.configuration.isOutputStationary() || fusion_.pool || p_.depthwise || p_.cin == 0)
@@ -318,15 +322,18 @@ private:
         insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
     const int64_t act = p_.x.at + piece.image * p_.x.image + high.begin * p_.x.row +
                         wide.begin * p_.x.pixel + (p_.depthwise ? piece.channel * p_.x.unit : 0);
-    const int64_t wgt = p_.weights + piece.channel * (p_.transposed ? p_.weightPitch : 1);
+    const int64_t wgt =
+        p_.weights + piece.channel * (p_.transposed ? p_.weightPitch : p_.weightUnit);
     insn.values[f::kAcc] = sums.begin;
     insn.values[f::kAct] = act;
     insn.values[f::kWgt] = wgt;
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kWindow, values);
     insn.values[f::kAccumulate] = p_.accumulate;
     sums.write = true;
-    l_.here().macs +=
+    const auto macs =
         static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels * pitchOf(piece));
+    l_.here().macs += macs;
+    if (npu::isFloat(p_.xType)) l_.here().floatMacs += macs;
     const int64_t reach = (piece.images - 1) * p_.x.image + (high.count - 1) * p_.x.row +
                           (wide.count - 1) * p_.x.pixel +
                           (p_.depthwise ? piece.channels : p_.cin) * p_.x.unit;
@@ -411,8 +418,9 @@ private:
     values[e::kLow] = epilogue.low;
     values[e::kHigh] = epilogue.high;
     npu::Insn insn = insnFor(npu::Op::kRequant, npu::Engine::kRequant);
+    const int64_t records = piece.channels + (epilogue.floats ? 1 : 0);
     std::vector<Access> accesses{sums,
-                                 {Access::kScratchpad, params, params + 8 * piece.channels, false},
+                                 {Access::kScratchpad, params, params + 8 * records, false},
                                  accessOf(piece, p_.y, true)};
     insn.values[f::kAcc] = row;
     insn.values[f::kDst] = addressOf(piece, p_.y);
@@ -435,14 +443,21 @@ private:
   std::vector<std::byte> recordsOf(const Piece& piece) const {
     const Epilogue& epilogue = *fusion_.epilogue;
     std::vector<std::byte> records;
+    const auto add = [&](uint32_t first, uint32_t second) {
+      for (const uint32_t word : {first, second})
+        for (int b = 0; b < 4; ++b) records.push_back(static_cast<std::byte>(word >> (8 * b)));
+    };
+    const auto bits = [](float number) { return std::bit_cast<uint32_t>(number); };
     for (int64_t c = 0; c < piece.channels; ++c) {
       const size_t channel = p_.channel + static_cast<size_t>(piece.channel + c);
-      const uint32_t words[2] = {static_cast<uint32_t>(epilogue.bias[channel]),
-                                 static_cast<uint32_t>(epilogue.mult[channel]) |
-                                     static_cast<uint32_t>(epilogue.shift[channel]) << 24};
-      for (const uint32_t word : words)
-        for (int b = 0; b < 4; ++b) records.push_back(static_cast<std::byte>(word >> (8 * b)));
+      if (epilogue.floats)
+        add(bits(epilogue.floats->scale[channel]), bits(epilogue.floats->bias[channel]));
+      else
+        add(static_cast<uint32_t>(epilogue.bias[channel]),
+            static_cast<uint32_t>(epilogue.mult[channel]) |
+                static_cast<uint32_t>(epilogue.shift[channel]) << 24);
     }
+    if (epilogue.floats) add(bits(epilogue.floats->low), bits(epilogue.floats->high));
     return records;
   }
 
@@ -498,6 +513,7 @@ void setTypes(LoweringState& l, const cdl::Op& op, Product& p) {
   const DeviceView x = l.image.input(op, 0), w = l.image.input(op, 1);
   p.xType = x.type();
   p.wType = w.type();
+  p.weightUnit = w.bytes;
   p.sumUnit = sumsOf(op) == CDL_I64 ? 8 : 4;
   if (op.operands() > 2) p.xZero = l.image.scalar(l.image.input(op, 2), "the zero point");
   if (op.operands() > 3) p.wZero = l.image.scalar(l.image.input(op, 3), "the weights' zero point");
@@ -569,7 +585,7 @@ Product convolutionOf(LoweringState& l, const cdl::Op& op, const DeviceView& y) 
     p.dilation[d] = op.attr(CDL_ATTR_DILATIONS, 1, d);
     p.pad[d] = op.attr(CDL_ATTR_PADS, 0, d);
   }
-  p.weightPitch = firstMovingStride(w, outputs);
+  p.weightPitch = firstMovingStride(w, outputs) * w.bytes;
   p.weightBytes = bytesFrom(w);
   return p;
 }
@@ -594,7 +610,7 @@ void convolve(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fu
   needInside(w, 3, "w");
   needInside(y, 3, "y");
   Product p = convolutionOf(l, op, y);
-  needEvenRows(w, p.weightPitch);
+  needEvenRows(w, p.weightPitch / w.bytes);
   const DeviceView* start = startOf(op, y, fusion);
   p.accumulate = start || !p.cin;
   const int64_t groups = p.depthwise ? 1 : op.attr(CDL_ATTR_GROUP, 1);
@@ -605,7 +621,7 @@ void convolve(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fu
       p.x = imageTile(x, n, g * p.cin, x.bytes);
       if (p.images > 1 && p.height == 1) p.x.row = p.x.image;
       p.y = imageTile(y, n, channel, y.bytes);
-      p.weights = w.at + channel;
+      p.weights = w.at + channel * w.bytes;
       p.channel = static_cast<size_t>(channel);
       if (!p.cin) p.start.at = zeroSums(l, p);
       if (start) p.start = imageTile(*start, n, channel, p.sumUnit);
@@ -632,6 +648,7 @@ void multiply(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fu
   p.transposed = isTransposed;
   p.weightPitch = b.dims[1] > 1 ? b.strides[1] : p.cout;
   if (isTransposed) p.weightPitch = b.strides[2];
+  p.weightPitch *= b.bytes;
   const DeviceView* start = startOf(op, y, fusion);
   p.accumulate = start || !p.cin;
   DeviceView one = b;
@@ -640,7 +657,7 @@ void multiply(LoweringState& l, const cdl::Op& op, const DeviceView& y, const Fu
   for (int64_t n = 0; n < y.dims[0]; ++n) {
     p.x = matrixTile(a, n, a.bytes);
     p.y = matrixTile(y, n, y.bytes);
-    p.weights = b.at + n * b.strides[0];
+    p.weights = b.at + n * b.strides[0] * b.bytes;
     if (!p.cin) p.start.at = zeroSums(l, p);
     if (start) p.start = matrixTile(*start, n, p.sumUnit);
     if (fusion.residual) {
@@ -681,7 +698,7 @@ uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
   const uint8_t sums = sumsOf(op);
   Pass pass{.y = l.image.output(op), .fusion = {}};
   if (pass.y.elements() == 0) return 1;
-  if (op.expr() && pass.y.elem != sums)
+  if (sums == CDL_F32 || (op.expr() && pass.y.elem != sums))
     pass = passOf(l, op);
   else if (pass.y.elem != sums)
     throw Refusal{CDL_REASON_DTYPE,

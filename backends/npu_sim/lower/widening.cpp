@@ -14,18 +14,20 @@ bool isWidening(const ProgramImage& image, const cdl::Op& op) {
   const DeviceView from = image.input(op, 0);
   const DeviceView to = image.output(op);
   const bool isNarrow = from.elem == CDL_I8 || from.elem == CDL_U8 || from.elem == CDL_I16;
-  return isNarrow && to.elem == CDL_I32 && from.isLocal() && to.isLocal();
+  const bool isWidening = to.elem == CDL_I32 ? isNarrow : from.elem == CDL_BF16;
+  return isWidening && (to.elem == CDL_I32 || to.elem == CDL_F32) && from.isLocal() && to.isLocal();
 }
 
 /// Whether the engine computes the same where this input is narrower. A sum is one of runs then: of
-/// windows it is one of i32 alone.
+/// windows it is one of i32, or of floats.
 bool takesNarrow(const ProgramImage& image, const cdl::Op& op, uint32_t input) {
   switch (op.kind()) {
   case cdl::Kind::Binary: return true;
   case cdl::Kind::Rescale: return input == 0 && op.inputs() <= 5;
   case cdl::Kind::Reduce: {
     const DeviceView x = image.input(op, 0);
-    return op.fn() == CDL_REDUCE_SUM && (x.strides[1] == 1 || x.dims[1] == 1);
+    const bool isRun = x.strides[1] == 1 || x.dims[1] == 1;
+    return op.fn() == CDL_REDUCE_SUM && (isRun || x.elem == CDL_F32);
   }
   default: return false;
   }

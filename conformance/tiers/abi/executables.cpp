@@ -31,6 +31,7 @@ Check onExecutable(const char* slot, bool (*has)(const cdl_plugin_t&),
 /// y = x + c, whose constant is gone after compile.
 Outcome constantsAreCopied(Port& port) {
   Sample sample = samples()[0];
+  sample.name += " with a constant";
   program::Program& program = sample.program;
   const std::vector<float> values(24, 2.0f);
   program::Buffer& buffer = program.buffers[1];
@@ -45,7 +46,8 @@ Outcome constantsAreCopied(Port& port) {
   if (opened->target().query(desc).support != capabilities::Support::native)
     return nothingClaimed();
   CDL_ASSIGN(const auto device, RawDevice::open(port));
-  CDL_ASSIGN(const auto work, Work::on(*device, sample)); // its payloads are gone when it returns
+  CDL_ASSIGN(const Sample* ready, inTiles(port, sample));
+  CDL_ASSIGN(const auto work, Work::on(*device, *ready)); // its payloads are gone when it returns
   CDL_ASSIGN(const std::string result, work->runWell());
   CDL_ASSIGN(const std::string x, device->read(work->queue, work->buffers[1].memory, 96));
   for (size_t i = 0; i < 24; ++i) {

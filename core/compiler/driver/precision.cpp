@@ -45,10 +45,10 @@ Use useOf(uint16_t kind) {
   }
 }
 
-bool hasRowOf(Devices devices, uint16_t kind, const Half& half) {
+bool hasRowOf(Devices devices, uint16_t kind, Elem elem) {
   const auto isIt = [&](const capabilities::Target::Row& each) {
     return each.row.kind == kind && each.row.elem_count > 0 &&
-           each.row.elems[0] == static_cast<uint8_t>(half.elem);
+           each.row.elems[0] == static_cast<uint8_t>(elem);
   };
   return std::ranges::any_of(
       devices, [&](const auto* device) { return std::ranges::any_of(device->rows(), isIt); });
@@ -84,10 +84,14 @@ Status narrowProducts(graph::Graph& graph, Devices devices, const Half& half) {
   const std::vector<std::string> first = {"canonicalize", "fold-constants", "fold-batch-norm"};
   CDL_TRY(graph::passes::runPasses(graph, first));
   // Pools between convolutions are narrowed with them.
-  if (hasRowOf(devices, CDL_KIND_CONV2D, half) && hasRowOf(devices, CDL_KIND_POOL2D, half)) {
-    CDL_TRY(runPass(graph, "convolutions", half));
+  if (hasRowOf(devices, CDL_KIND_CONV2D, half.elem) &&
+      hasRowOf(devices, CDL_KIND_POOL2D, half.elem)) {
+    // Without convolutions of f32 what is not narrowed is the host's.
+    const bool hasWide = hasRowOf(devices, CDL_KIND_CONV2D, Elem::f32_);
+    CDL_TRY(runPass(graph, hasWide ? "convolutions" : "all-convolutions", half));
   }
-  return hasRowOf(devices, CDL_KIND_MATMUL, half) ? runPass(graph, "matmuls", half) : Status::ok();
+  return hasRowOf(devices, CDL_KIND_MATMUL, half.elem) ? runPass(graph, "matmuls", half)
+                                                       : Status::ok();
 }
 
 } // namespace

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <random>
 
 #include "simulator/npu_device.h"
@@ -15,9 +19,13 @@ namespace {
 
 constexpr int64_t kArea = 65536;
 constexpr uint64_t kSeed = 4711;
-constexpr int64_t kI8 = 0, kU8 = 1, kI32 = 2, kI16 = 3;
+constexpr int64_t kI8 = 0, kU8 = 1, kI32 = 2, kI16 = 3, kBf16 = 4, kF32 = 5;
+constexpr int64_t kDiv = 10; ///< of vbinary
 
-int64_t bytesOf(int64_t type) { return type == kI32 ? 4 : type == kI16 ? 2 : 1; }
+int64_t bytesOf(int64_t type) {
+  if (type == kI32 || type == kF32) return 4;
+  return type == kI16 || type == kBf16 ? 2 : 1;
+}
 /// Of a narrow type.
 int64_t lowestOf(int64_t type) { return type == kI8 ? -128 : type == kI16 ? -32768 : 0; }
 int64_t highestOf(int64_t type) { return type == kI8 ? 127 : type == kI16 ? 32767 : 255; }
@@ -53,6 +61,34 @@ struct State {
     return left + (twice >= 0 ? twice / 256 : -((255 - twice) / 256));
   }
   int64_t& cell(int64_t row, int64_t column) { return acc[row * columns + column]; }
+
+  /// A float as its type has it.
+  float real(int64_t at, int64_t type) const {
+    uint32_t bits = 0;
+    std::memcpy(type == kBf16 ? reinterpret_cast<uint8_t*>(&bits) + 2
+                              : reinterpret_cast<uint8_t*>(&bits),
+                &spad[at], static_cast<size_t>(bytesOf(type)));
+    return std::bit_cast<float>(bits);
+  }
+  void storeReal(int64_t at, int64_t type, float value) {
+    const uint32_t bits = realBits(value, type);
+    std::memcpy(&spad[at], &bits, static_cast<size_t>(bytesOf(type)));
+  }
+  /// To nearest, ties to even; there is one NaN.
+  static uint32_t realBits(float value, int64_t type) {
+    if (std::isnan(value)) return type == kBf16 ? 0x7fc0 : 0x7fc00000;
+    const auto bits = std::bit_cast<uint32_t>(value);
+    if (type == kF32) return bits;
+    const uint32_t rest = bits & 0xffff;
+    const uint32_t kept = bits >> 16;
+    return rest > 0x8000 || (rest == 0x8000 && kept % 2 != 0) ? kept + 1 : kept;
+  }
+  float sum(int64_t row, int64_t column) {
+    return std::bit_cast<float>(static_cast<int32_t>(cell(row, column)));
+  }
+  void setSum(int64_t row, int64_t column, float value) {
+    cell(row, column) = static_cast<int32_t>(realBits(value, kF32));
+  }
 };
 
 /// Half to even, in 128 bits.
@@ -76,6 +112,13 @@ Configuration configurationOf(int64_t rows, int64_t columns, bool int16) {
   c.values[key::kScratchpadBytes] = kArea;
   c.values[key::kAccumulatorBytes] = 32768;
   c.values[key::kFeaturesInt16] = int16;
+  return c;
+}
+
+/// The same with floats.
+Configuration floatConfigurationOf(int64_t rows, int64_t columns) {
+  Configuration c = configurationOf(rows, columns, false);
+  c.values[key::kFeaturesBf16] = 1;
   return c;
 }
 
@@ -106,6 +149,8 @@ protected:
   int64_t anyType(bool int16) { return random() % 3 ? narrowType(int16) : kI32; }
   /// Bytes of the scratchpad that are all alike, from 0; none: random ones.
   int64_t alike = 0, alikeByte = 0;
+  /// Every 16 bits are a bf16 of 2^-7 to 2^8, so that sums have terms of like sizes.
+  bool areModerate = false;
 
   /// One instruction on random memory, and what `expected` makes of that memory.
   void check(const Configuration& c, const std::string& op, const Fields& fields,
@@ -154,6 +199,12 @@ protected:
       std::memcpy(&in[i], &eight, 8);
     }
     std::fill_n(in.begin(), alike, static_cast<std::byte>(alikeByte));
+    for (size_t i = 0; areModerate && i < in.size(); i += 2) {
+      uint16_t half = 0;
+      std::memcpy(&half, &in[i], 2);
+      half = static_cast<uint16_t>((half & 0x807f) | (120 + (half >> 7 & 15)) << 7);
+      std::memcpy(&in[i], &half, 2);
+    }
     State state{std::vector<uint8_t>(kArea), std::vector<int64_t>(accBytes / unit), c.columns()};
     std::memcpy(state.spad.data(), in.data(), kArea);
     const auto cellOf = [&](const std::vector<std::byte>& memory, int64_t i) {
@@ -730,21 +781,24 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
 
 TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
   for (int round = 0; round < 500; ++round) {
-    const bool int16 = draw(0, 1);
-    const Configuration c = configurationOf(side(64), side(32), int16);
+    const bool isFloat = round % 4 == 0, int16 = !isFloat && draw(0, 1);
+    Configuration c = configurationOf(side(64), side(32), int16);
+    c.values[key::kFeaturesBf16] = isFloat;
     const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4),
-                  outW = draw(1, 6), stride = draw(1, 2), aType = narrowType(int16),
-                  aZero = zeroOf(aType), unit = int16 ? 8 : 4;
+                  outW = draw(1, 6), stride = draw(1, 2),
+                  aType = isFloat ? kBf16 : narrowType(int16), aZero = isFloat ? 0 : zeroOf(aType),
+                  unit = int16 ? 8 : 4;
     ProgramBuilder p(c);
     p.binary.regions = {{"in", RegionClass::kInput, 16384}, {"out", RegionClass::kOutput, 16384}};
     const Fields window{{"out_h", outH},
                         {"out_w", outW},
                         {"stride_h", stride},
                         {"stride_w", stride},
-                        {"row_stride", 900},
-                        {"pixel_stride", 70},
-                        {"weight_pitch", n + 3},
+                        {"row_stride", isFloat ? 1400 : 900},
+                        {"pixel_stride", isFloat ? 130 : 70},
+                        {"weight_pitch", isFloat ? 2 * n + 4 : n + 3},
                         {"a_type", aType},
+                        {"w_type", isFloat ? kBf16 : kI8},
                         {"a_zp", aZero},
                         {"cin", k},
                         {"cout", n},
@@ -787,6 +841,306 @@ TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
         << "seed " << kSeed << " round " << round;
     EXPECT_EQ(run->counters[static_cast<int>(Counter::kMacs)],
               static_cast<uint64_t>(2 * outH * outW * k * n));
+  }
+}
+
+TEST_F(Instructions, ConvolutionAndDepthwiseOfBf16) {
+  for (int round = 0; round < 800; ++round) {
+    next = 0;
+    areModerate = round % 4 != 0;
+    const int64_t rows = side(64), columns = side(32);
+    const Configuration c = floatConfigurationOf(rows, columns);
+    const bool depthwise = round % 3 == 0;
+    const int64_t cin = draw(1, round % 5 ? 20 : 70), cout = depthwise ? cin : draw(1, 40);
+    const int64_t kh = draw(1, 4), kw = draw(1, 4), sh = draw(1, 3), sw = draw(1, 3),
+                  dh = draw(1, 2), dw = draw(1, 2);
+    const int64_t outH = draw(1, 5), outW = draw(1, 5), inH = draw(1, 9), inW = draw(1, 9),
+                  padTop = draw(0, 3), padLeft = draw(0, 3);
+    const int64_t pixel = 2 * (cin + chance(0, draw(0, 9))),
+                  row = inW * pixel + 2 * chance(0, draw(0, 9));
+    const bool transposed = !depthwise && round % 4 == 1;
+    const int64_t k = kh * kw * cin, pitch = 2 * ((transposed ? k : cout) + chance(0, draw(0, 9)));
+    const int64_t planes = draw(1, 3), planeRows = inH + chance(0, draw(0, 2)),
+                  flat = depthwise ? 0 : draw(0, 1), blocks = (cout + columns - 1) / columns,
+                  accPitch = planes * outH * outW + draw(0, 3), accumulate = draw(0, 1);
+    if (blocks * accPitch > c.accumulatorRows()) continue;
+    int64_t weightRows = transposed ? cout : k;
+    if (depthwise) weightRows = kh * kw;
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch),
+                  act = place(((planes - 1) * planeRows + inH) * row, 2),
+                  wgt = place(weightRows * pitch, 2);
+    if (next > kArea) continue;
+    check(
+        c, depthwise ? "dwconv" : "conv",
+        {{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", accumulate}},
+        {{DescriptorKind::kWindow,
+          {{"in_h", inH},
+           {"in_w", inW},
+           {"out_h", outH},
+           {"out_w", outW},
+           {"cin", cin},
+           {"cout", cout},
+           {"kernel_h", kh},
+           {"kernel_w", kw},
+           {"stride_h", sh},
+           {"stride_w", sw},
+           {"dilation_h", dh},
+           {"dilation_w", dw},
+           {"pad_top", padTop},
+           {"pad_left", padLeft},
+           {"row_stride", row},
+           {"pixel_stride", pixel},
+           {"weight_pitch", pitch},
+           {"acc_pitch", accPitch},
+           {"a_type", kBf16},
+           {"w_type", kBf16},
+           {"transposed", transposed},
+           {"flat", flat},
+           {"planes", planes},
+           {"plane_rows", planeRows}}}},
+        -1,
+        [&](State& s) {
+          for (int64_t r = 0; r < planes * outH; ++r)
+            for (int64_t ox = 0; ox < outW; ++ox)
+              for (int64_t n = 0; n < cout; ++n) {
+                const int64_t oy = r % outH, plane = act + r / outH * planeRows * row,
+                              at = acc + n / columns * accPitch + r * outW + ox;
+                float sum = accumulate ? s.sum(at, n % columns) : 0;
+                for (int64_t t = 0; t < (depthwise ? kh * kw : k); ++t) {
+                  const int64_t tap = depthwise ? t : t / cin, i = depthwise ? n : t % cin;
+                  const int64_t y = oy * sh + tap / kw * dh - padTop,
+                                x = ox * sw + tap % kw * dw - padLeft;
+                  const bool isInside = y >= 0 && y < inH && x >= 0 && x < inW;
+                  const int64_t w = transposed ? n * pitch + 2 * t : t * pitch + 2 * n;
+                  const float left =
+                      isInside ? s.real(plane + y * row + x * pixel + 2 * i, kBf16) : 0;
+                  const float product = left * s.real(wgt + w, kBf16);
+                  sum += product;
+                }
+                s.setSum(at, n % columns, sum);
+              }
+        },
+        round);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(Instructions, RequantizationOfFloats) {
+  for (int round = 0; round < 800; ++round) {
+    next = 0;
+    areModerate = round % 4 != 0;
+    const int64_t columns = side(32);
+    const Configuration c = floatConfigurationOf(16, columns);
+    const int64_t channels = draw(1, 40), outH = draw(1, 4), outW = draw(1, 4),
+                  blocks = (channels + columns - 1) / columns;
+    const bool pools = round % 2, hasResidual = round % 3 == 0;
+    const int64_t most = pools ? 3 : 1, ph = draw(1, most), pw = draw(1, most), psh = draw(1, most),
+                  psw = draw(1, most);
+    const int64_t padTop = draw(0, ph - 1), padLeft = draw(0, pw - 1);
+    const int64_t inH = std::max<int64_t>(1, (outH - 1) * psh - padTop + draw(1, ph)),
+                  inW = std::max<int64_t>(1, (outW - 1) * psw - padLeft + draw(1, pw));
+    const int64_t accPitch = inH * inW + draw(0, 2);
+    if (blocks * accPitch > c.accumulatorRows()) continue;
+    const int64_t type = draw(kBf16, kF32), unit = bytesOf(type), rType = draw(kBf16, kF32),
+                  rUnit = bytesOf(rType);
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch),
+                  pixel = (channels + draw(0, 5)) * unit, row = outW * pixel + draw(0, 5) * unit,
+                  params = place(8 * channels + 8, 8), dst = place(outH * row, unit);
+    const bool inPlace = round % 2 && type == rType;
+    const int64_t rPixel = inPlace ? pixel : (channels + draw(0, 5)) * rUnit,
+                  rRow = inPlace ? row : outW * rPixel,
+                  res = inPlace ? dst : place(outH * rRow, rUnit);
+    check(
+        c, "requant",
+        {{"acc", acc}, {"dst", dst}, {"res", res}, {"d", 0}, {"r", 1}, {"residual", hasResidual}},
+        {{DescriptorKind::kEpilogue,
+          {{"out_h", outH},
+           {"out_w", outW},
+           {"channels", channels},
+           {"in_h", inH},
+           {"in_w", inW},
+           {"acc_pitch", accPitch},
+           {"pool_h", ph},
+           {"pool_w", pw},
+           {"pool_stride_h", psh},
+           {"pool_stride_w", psw},
+           {"pool_pad_top", padTop},
+           {"pool_pad_left", padLeft},
+           {"row_stride", row},
+           {"pixel_stride", pixel},
+           {"params", params},
+           {"out_type", type}}},
+         {DescriptorKind::kRescale,
+          {{"b_type", rType}, {"out_type", type}, {"row_stride", rRow}, {"pixel_stride", rPixel}}}},
+        -1,
+        [&](State& s) {
+          const State before = s;
+          const auto larger = [](float a, float b) { return a > b || std::isnan(a) ? a : b; };
+          const auto smaller = [](float a, float b) { return a < b || std::isnan(a) ? a : b; };
+          for (int64_t oy = 0; oy < outH; ++oy)
+            for (int64_t ox = 0; ox < outW; ++ox)
+              for (int64_t n = 0; n < channels; ++n) {
+                std::optional<float> best;
+                for (int64_t y = oy * psh - padTop; y < oy * psh - padTop + ph; ++y)
+                  for (int64_t x = ox * psw - padLeft; x < ox * psw - padLeft + pw; ++x) {
+                    if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
+                    const float one =
+                        s.sum(acc + n / columns * accPitch + y * inW + x, n % columns);
+                    best = best ? larger(*best, one) : one;
+                  }
+                const int64_t record = params + 8 * n, bounds = params + 8 * channels;
+                const float scaled = *best * before.real(record, kF32);
+                float value = scaled + before.real(record + 4, kF32);
+                if (hasResidual)
+                  value += before.real(res + oy * rRow + ox * rPixel + n * rUnit, rType);
+                value = larger(value, before.real(bounds, kF32));
+                value = smaller(value, before.real(bounds + 4, kF32));
+                s.storeReal(dst + oy * row + ox * pixel + n * unit, type, value);
+              }
+        },
+        round);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(Instructions, VectorsOfFloats) {
+  const auto larger = [](float a, float b) { return a > b || std::isnan(a) ? a : b; };
+  const auto smaller = [](float a, float b) { return a < b || std::isnan(a) ? a : b; };
+  for (int round = 0; round < 1600; ++round) {
+    next = 0;
+    areModerate = round % 3 != 0;
+    const Configuration c = floatConfigurationOf(16, 16);
+    const int kind = round % 3; // binary, unary, reduce
+    const int64_t run = draw(1, 300), len1 = draw(1, 4), len2 = draw(1, 3),
+                  drawn = draw(0, kind == 0 ? 8 : 2), fn = drawn == 8 ? kDiv : drawn;
+    const bool compares = kind == 0 && fn >= 5 && fn < 8, bScalar = draw(0, 1);
+    const int64_t aType = draw(kBf16, kF32), bType = draw(kBf16, kF32),
+                  outType = compares ? draw(kI8, kI32) : draw(kBf16, kF32);
+    struct Box {
+      int64_t at, s1, s2;
+    };
+    const auto box = [&](int64_t type, int64_t elements) {
+      const int64_t unit = bytesOf(type), s1 = (elements + draw(0, 3)) * unit,
+                    s2 = len1 * s1 + unit * draw(0, 3);
+      return Box{place(len2 * s2, unit), s1, s2};
+    };
+    const Box out = box(outType, kind == 2 ? 1 : run), b = box(bType, bScalar ? 1 : run);
+    Box a = box(aType, run);
+    if (kind == 0 && aType == outType && random() % 4 == 0) a = out; // in place
+    Fields fields{{"a", a.at}, {"dst", out.at}, {"d", 0}, {"fn", fn}};
+    if (kind == 0) fields.push_back({"b", b.at});
+    const char* const names[] = {"vbinary", "vunary", "vreduce"};
+    check(
+        c, names[kind], fields,
+        {{DescriptorKind::kLanes,
+          {{"run", run},
+           {"len1", len1},
+           {"len2", len2},
+           {"a_stride1", a.s1},
+           {"a_stride2", a.s2},
+           {"b_stride1", b.s1},
+           {"b_stride2", b.s2},
+           {"out_stride1", out.s1},
+           {"out_stride2", out.s2},
+           {"a_type", aType},
+           {"b_type", bType},
+           {"out_type", outType},
+           {"b_scalar", bScalar}}},
+         {DescriptorKind::kRescale, {}}},
+        -1,
+        [&](State& s) {
+          const State before = s;
+          for (int64_t j = 0; j < len2; ++j)
+            for (int64_t i = 0; i < len1; ++i) {
+              const int64_t from = a.at + j * a.s2 + i * a.s1, other = b.at + j * b.s2 + i * b.s1,
+                            to = out.at + j * out.s2 + i * out.s1;
+              float folded = fn == 0 ? 0 : before.real(from, aType);
+              for (int64_t e = 0; e < run; ++e) {
+                const float x = before.real(from + e * bytesOf(aType), aType);
+                const float y =
+                    kind == 0 ? before.real(other + (bScalar ? 0 : e * bytesOf(bType)), bType) : 0;
+                const int64_t place = to + e * bytesOf(outType);
+                if (kind == 2) {
+                  const float all[] = {folded + x, smaller(folded, x), larger(folded, x)};
+                  folded = all[fn];
+                } else if (kind == 1) {
+                  const float all[] = {x, -x, std::fabs(x)};
+                  s.storeReal(place, outType, all[fn]);
+                } else if (compares) {
+                  const bool all[] = {x == y, x < y, x <= y};
+                  s.store(place, outType, all[fn - 5]);
+                } else if (fn == kDiv) {
+                  s.storeReal(place, outType, x / y);
+                } else {
+                  const float all[] = {x + y, x - y, x * y, smaller(x, y), larger(x, y)};
+                  s.storeReal(place, outType, all[fn]);
+                }
+              }
+              if (kind == 2) s.storeReal(to, outType, folded);
+            }
+        },
+        round);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(Instructions, VectorPoolsOfFloats) {
+  for (int round = 0; round < 500; ++round) {
+    next = 0;
+    areModerate = round % 3 != 0;
+    const Configuration c = floatConfigurationOf(16, 16);
+    const int64_t fn = draw(0, 1), aType = draw(kBf16, kF32),
+                  outType = fn ? draw(kBf16, kF32) : aType, channels = draw(1, 20);
+    const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 4), sw = draw(1, 4),
+                  padTop = draw(0, kh - 1), padLeft = draw(0, kw - 1);
+    const int64_t outH = draw(1, 4), outW = draw(1, 4);
+    const int64_t inH = std::max<int64_t>(1, (outH - 1) * sh - padTop + draw(1, kh)),
+                  inW = std::max<int64_t>(1, (outW - 1) * sw - padLeft + draw(1, kw));
+    const int64_t aUnit = bytesOf(aType), outUnit = bytesOf(outType);
+    const int64_t pixel = (channels + draw(0, 2)) * aUnit, row = inW * pixel,
+                  outPixel = (channels + draw(0, 2)) * outUnit, outRow = outW * outPixel;
+    const int64_t a = place(inH * row, aUnit), dst = place(outH * outRow, outUnit);
+    check(
+        c, "vpool", {{"a", a}, {"dst", dst}, {"d", 0}, {"fn", fn}},
+        {{DescriptorKind::kPooling,
+          {{"in_h", inH},
+           {"in_w", inW},
+           {"out_h", outH},
+           {"out_w", outW},
+           {"channels", channels},
+           {"kernel_h", kh},
+           {"kernel_w", kw},
+           {"stride_h", sh},
+           {"stride_w", sw},
+           {"pad_top", padTop},
+           {"pad_left", padLeft},
+           {"in_row_stride", row},
+           {"in_pixel_stride", pixel},
+           {"out_row_stride", outRow},
+           {"out_pixel_stride", outPixel},
+           {"a_type", aType},
+           {"out_type", outType}}},
+         {DescriptorKind::kRescale, {}}},
+        -1,
+        [&](State& s) {
+          for (int64_t oy = 0; oy < outH; ++oy)
+            for (int64_t ox = 0; ox < outW; ++ox)
+              for (int64_t n = 0; n < channels; ++n) {
+                float best = -std::numeric_limits<float>::infinity(), sum = 0;
+                for (int64_t y = oy * sh - padTop; y < oy * sh - padTop + kh; ++y)
+                  for (int64_t x = ox * sw - padLeft; x < ox * sw - padLeft + kw; ++x) {
+                    if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
+                    const float value = s.real(a + y * row + x * pixel + n * aUnit, aType);
+                    if (value > best || std::isnan(value) || std::isnan(best))
+                      best = std::isnan(best) ? best : value;
+                    sum += value;
+                  }
+                s.storeReal(dst + oy * outRow + ox * outPixel + n * outUnit, outType,
+                            fn ? sum : best);
+              }
+        },
+        round);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -40,6 +40,7 @@ constexpr const char* kFooter = R"(Examples:
   candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func \
       --verify --json -
   candela simulate resnet50.onnx --npu gem16 --dim N=1 --random 1 --assume-int8
+  candela simulate resnet50.onnx --npu bf16.toml --dim N=1 --random 1 --precision bf16
   candela calibrate-host --output host.json && candela simulate bert_int8.onnx --npu gem16 \
       --random 1 --host-rates host.json
   candela simulate --sweep sizes.toml
@@ -58,7 +59,8 @@ asked for (a minute or more; kept in the cache folder): its cycles are those of 
 race, unwritten byte, address outside of its memory, or deadlock. Energy is counts times the prices
 of a table, two digits.
 --verify compares every output with the host's own executor, which follows the same semantics of
-integers: integers bit by bit, floats within the bound of `candela run --expect`.
+integers: integers bit by bit, floats within the bound of `candela run --expect`; with --precision
+bf16 within 1/32 of the largest magnitude of an output.
 --assume-int8 takes a float model and quantizes it with scales that nobody measured: what it costs
 in integers can be told without data, what it answers cannot.
 
@@ -94,23 +96,39 @@ std::string kilobytes(uint64_t bytes) {
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 uint64_t count(const Json& layer, const char* key) { return layer.value(key, uint64_t{0}); }
 
+/// How far the results of a network with products of bf16 may be apart, of the largest magnitude of
+/// an output: 8 times what one rounding moves a number by (docs/reference/precision.md).
+constexpr double kBoundOfBf16 = 0x1p-5;
+
+/// The bound of an output that the host computed.
+CompareBound boundOf(const ModelOptions& model, const Tensor& wanted) {
+  CompareBound bound;
+  bound.exactIntegers = true;
+  if (model.precision == "f32") return bound;
+  double largest = 0;
+  for (int64_t i = 0; isFloat(wanted.elem) && i < wanted.count(); ++i)
+    if (const double size = std::abs(elementAsReal(wanted, i)); std::isfinite(size))
+      largest = std::max(largest, size);
+  bound.absolute = kBoundOfBf16 * largest;
+  return bound;
+}
+
 /// Outputs of the same inputs on the host; whether all are equal, floats within the bound.
 bool verify(const Simulation& simulation, const RunOptions& run, Console& console, Json& report) {
   const Session& session = simulation.session;
   RunOptions host = run;
   host.model.backends = "soft";
+  host.model.precision = "f32"; // what rounds nothing
   Session other = openSession(host);
   other.inputs = session.inputs;
   std::vector<double> ignored;
   const std::vector<Tensor> wanted = other.run(ignored);
-  CompareBound bound;
-  bound.exactIntegers = true;
   Json mismatches = Json::array();
   size_t bitwise = 0;
   for (size_t i = 0; i < simulation.outputs.size(); ++i) {
     const Tensor& output = simulation.outputs[i];
     const std::string& name = session.outputPorts[i].name;
-    const Comparison result = compareTensors(output, wanted[i], bound);
+    const Comparison result = compareTensors(output, wanted[i], boundOf(run.model, wanted[i]));
     bitwise +=
         output.bytes.size() == wanted[i].bytes.size() &&
         std::memcmp(output.bytes.data(), wanted[i].bytes.data(), wanted[i].bytes.size()) == 0;
@@ -255,6 +273,7 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["clock_mhz"] = npu[npu::key::kClockMhz];
   report["engine"] = arguments.engine;
   report["macs"] = m.counter("macs");
+  if (const uint64_t macs = m.sum("bf16_macs")) report["bf16_macs"] = macs;
   addHostShare(arguments.host, placement, report);
   report["dram_bytes"] = dramBytesOf(m);
   for (Json& memory : memoriesOf(m, npu)) {
@@ -414,6 +433,16 @@ void checkHardware(const Arguments& arguments, const npu::Configuration& npu) {
     fail(kBadInput, "{}: {}", asked, bad->message);
 }
 
+/// Products of bf16 are of configurations that have them; elsewhere all of them would be the
+/// host's.
+void checkPrecision(const ModelOptions& model, const npu::Configuration& npu) {
+  if (model.precision == "f32" || npu.hasBf16()) return;
+  fail(kBadInput,
+       "--precision {}: '{}' has products of integers alone; features.bf16 = 1 in a configuration "
+       "gives it those of bf16, and --assume-int8 takes a float model as one of integers",
+       model.precision, npu.name);
+}
+
 /// The backend's name of the engine, which is called by its fidelity where it is the model alone.
 std::string engineOf(const Arguments& arguments) {
   if (arguments.engine == "func") return "func";
@@ -443,6 +472,7 @@ void simulate(Arguments& arguments, Console& console) {
   const bool hasTime = arguments.engine != "func";
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   checkHardware(arguments, npu);
+  checkPrecision(arguments.run.model, npu);
   refuseBundle(arguments.run.model.path);
   (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
   arguments.host.check();
@@ -520,6 +550,11 @@ void addRunOptions(CLI::App* command, Arguments& arguments) {
               "NAME=FILE");
   addSeedOption(command, arguments.run.seed, "random data for the other inputs");
   model.addAssumeInt8To(command);
+  command
+      ->add_option("--precision", model.precision,
+                   "bf16: products of f32 in bf16, where the configuration has features.bf16 (f32)")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->type_name("TYPE");
   model.addIoLayoutTo(command);
   command->add_flag("--verify", arguments.verify,
                     "compare the outputs with the host's own executor");

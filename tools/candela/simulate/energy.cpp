@@ -11,14 +11,16 @@ namespace candela::tool {
 namespace {
 
 // Orders of magnitude for 45 nm at 0.9 V, from M. Horowitz, "Computing's Energy Problem", ISSCC
-// 2014, figure 1.1.9: an 8-bit product 0.2 pJ and a 32-bit sum 0.1 pJ; 64 bits of an 8 KB memory 10
-// pJ, of 1 MB 100 pJ; 64 bits of DRAM 1.3 to 2.6 nJ. What time costs, whatever is done in it: N.
-// Jouppi, "In-Datacenter Performance Analysis of a Tensor Processing Unit", ISCA 2017, table 2:
-// 65,536 multipliers and 28 MiB at 700 MHz in 28 nm take 28 W when idle, 0.6 pJ a multiplier and
-// cycle with all else on the chip, of which the clock is taken for a half. Micron's data sheet of
-// DDR4-2400, 8 Gb x8: IDD3N, active standby, of about 50 mA at 1.2 V.
+// 2014, figure 1.1.9: an 8-bit product 0.2 pJ and a 32-bit sum 0.1 pJ, a 16-bit float product 1.1
+// pJ and a 32-bit float sum 0.9 pJ; 64 bits of an 8 KB memory 10 pJ, of 1 MB 100 pJ; 64 bits of
+// DRAM 1.3 to 2.6 nJ. What time costs, whatever is done in it: N. Jouppi, "In-Datacenter
+// Performance Analysis of a Tensor Processing Unit", ISCA 2017, table 2: 65,536 multipliers and 28
+// MiB at 700 MHz in 28 nm take 28 W when idle, 0.6 pJ a multiplier and cycle with all else on the
+// chip, of which the clock is taken for a half. Micron's data sheet of DDR4-2400, 8 Gb x8: IDD3N,
+// active standby, of about 50 mA at 1.2 V.
 constexpr const char* kBuiltIn = R"(action,picojoule,tag,source
 mac,0.30,assumed,Horowitz 2014: product 0.2 + sum 0.1
+mac_bf16,2.0,assumed,Horowitz 2014: 16-bit float product 1.1 + 32-bit float sum 0.9
 accumulator,1.2,assumed,Horowitz 2014: 8 KB memory
 scratchpad,3.0,assumed,Horowitz 2014: between 8 KB and 1 MB
 requant,3.5,assumed,Horowitz 2014: a 32-bit product 3.1 and three sums
@@ -146,7 +148,7 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
       npu.isOutputStationary() ? of("folds") * static_cast<double>(npu.rows()) : of("passes");
   const double sumBytes = 2 * sums * static_cast<double>(npu.columns()) * 4;
   std::vector<std::pair<std::string, double>> done = {
-      {"mac", of("macs")},
+      {"mac", of("macs") - of("bf16_macs")},
       {"accumulator", sumBytes},
       {"scratchpad", of("scratchpad_read") + of("scratchpad_written")},
       {"requant", of("requant_values")},
@@ -156,6 +158,7 @@ Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configura
       {"leakage_memory", nanoseconds * kibibytes},
       {"dram_background", nanoseconds * memory.busBytes},
   };
+  if (of("bf16_macs") > 0) done.emplace_back("mac_bf16", of("bf16_macs"));
   done.insert(done.end(), memory.bytes.begin(), memory.bytes.end());
   Json energy = Json::object();
   for (const auto& [action, times] : done) {

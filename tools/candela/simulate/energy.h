@@ -29,6 +29,7 @@ struct EnergyAction {
 };
 inline constexpr EnergyAction kEnergyActions[] = {
     {"mac", "product of 8 bits, added to an accumulator"},
+    {"mac_bf16", "product of bf16, added to an accumulator of f32", "mac"},
     {"accumulator", "byte of an accumulator written or read"},
     {"scratchpad", "byte of the scratchpad read or written"},
     {"requant", "value scaled, clamped and written"},
@@ -42,12 +43,12 @@ inline constexpr EnergyAction kEnergyActions[] = {
     {"dram_background", "nanosecond of 8 bits of the memory's bus"},
 };
 
-/// CSV with a head `action,picojoule,tag,source`: each action once, those of SRAM and flash at most
-/// once, no other; lines that begin with
-/// # are left out. An empty path: the built-in table. Throws Failure with file and line.
+/// CSV with a head `action,picojoule,tag,source`: each action once, those of bf16, SRAM and flash
+/// at most once, no other; lines that begin with # are left out. An empty path: the built-in table.
+/// Throws Failure with file and line.
 EnergyTable readEnergyTable(const std::string& path);
 
-/// Nanojoules by action of one layer of a report, or of its sums: the keys macs, passes,
+/// Nanojoules by action of one layer of a report, or of its sums: the keys macs, bf16_macs, passes,
 /// scratchpad_read, cycles, ...
 Json energyOf(const EnergyTable& table, const Json& counts, const npu::Configuration& npu);
 /// Their sum.

@@ -324,11 +324,18 @@ Result<int> narrowProducts(Graph& graph, Elem half) {
       graph, [half](Graph& within, Node* node) { return narrowProduct(within, node, half); });
 }
 
+/// Which convolutions are narrowed.
+enum class Convolutions : uint8_t {
+  faster, ///< those that processors with instructions for pairs of halves gain by
+  all     ///< all: where the device has none of f32, what is left is not the device's
+};
+
 /// Narrows matrix products and convolutions for a device that computes these alone in a half. What
 /// comes behind a product (a bias, a scale) stays f32.
 class ProductNarrowing {
 public:
-  ProductNarrowing(Graph& graph, Elem half) : graph_(graph), half_(half) {}
+  ProductNarrowing(Graph& graph, Elem half, Convolutions which = Convolutions::faster)
+      : graph_(graph), half_(half), which_(which) {}
 
   /// Of constant weights and of what is computed alike.
   Result<int> matmuls() {
@@ -411,7 +418,7 @@ private:
     const int64_t perGroup = w->type.dim(1);
     const bool hasPairs = group == 1 && perGroup % 2 == 0;
     const bool isDepthwise = perGroup == 1 && group == channels && channels % 16 == 0;
-    if (!hasPairs && !isDepthwise) return false;
+    if (which_ == Convolutions::faster && !hasPairs && !isDepthwise) return false;
     CDL_TRY(replaceProduct(node));
     return true;
   }
@@ -455,6 +462,7 @@ private:
 
   Graph& graph_;
   const Elem half_;
+  const Convolutions which_;
   std::map<Value*, Value*> rounded_; ///< of f32, by which value of the half
 };
 
@@ -479,6 +487,12 @@ Result<int> narrowConvolutionsF16(Graph& graph) {
 }
 Result<int> narrowConvolutionsBF16(Graph& graph) {
   return ProductNarrowing(graph, Elem::bf16_).convolutions();
+}
+Result<int> narrowAllConvolutionsF16(Graph& graph) {
+  return ProductNarrowing(graph, Elem::f16_, Convolutions::all).convolutions();
+}
+Result<int> narrowAllConvolutionsBF16(Graph& graph) {
+  return ProductNarrowing(graph, Elem::bf16_, Convolutions::all).convolutions();
 }
 Result<int> narrowProductsF16(Graph& graph) { return narrowProducts(graph, Elem::f16_); }
 Result<int> narrowProductsBF16(Graph& graph) { return narrowProducts(graph, Elem::bf16_); }
