@@ -108,6 +108,11 @@ template <typename F> abi::OrtStatus* guarded(const Api& api, F&& work) noexcept
   }
 }
 
+/// The same of a function that can say nothing of a failure.
+template <typename F> void quietly(const Api& api, F&& work) noexcept {
+  if (abi::OrtStatus* const status = guarded(api, work)) api.call(abi::ReleaseStatus, status);
+}
+
 /// What ONNX Runtime lends until it is released by a function of its table.
 template <typename T, typename Slot> auto owned(const Api& api, T* what, Slot release) {
   const auto free = [&api, release](T* owned) {

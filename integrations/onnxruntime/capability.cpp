@@ -10,8 +10,12 @@
 namespace candela::ort {
 namespace {
 
+/// The line of a message that begins there.
+std::string lineAt(const std::string& message, size_t begin) {
+  return message.substr(begin, message.find('\n', begin) - begin);
+}
 /// The first line of a message, which may list many nodes.
-std::string firstLine(const std::string& message) { return message.substr(0, message.find('\n')); }
+std::string firstLine(const std::string& message) { return lineAt(message, 0); }
 
 class Search {
 public:
@@ -113,8 +117,7 @@ private:
     bool isAny = false;
     for (const size_t node : group) {
       const auto found = placement.nodes.find(graph_.nodes[node].name);
-      const bool isHosts =
-          found != placement.nodes.end() && found->second.isOnHost && !found->second.isOnBackend;
+      const bool isHosts = found != placement.nodes.end() && found->second.isHosts();
       if (!isHosts && placement.usesBackend) continue;
       leave(node, isHosts ? found->second.why : "no backend has work in its part");
       isAny = true;
@@ -133,9 +136,23 @@ private:
     }
   }
 
-  /// Leaves the nodes that Candela refuses on their own; where there is none, the first node with
-  /// which those before it are refused.
+  /// Leaves the nodes that a refusal names, with the line that does.
+  bool leavesNamed(const std::vector<size_t>& group, const std::string& refusal) {
+    bool isAny = false;
+    for (const size_t node : group) {
+      const size_t at = refusal.find("node '" + graph_.nodes[node].name + "'");
+      if (at == std::string::npos) continue;
+      const size_t end = at == 0 ? std::string::npos : refusal.rfind('\n', at - 1);
+      leave(node, lineAt(refusal, end == std::string::npos ? 0 : end + 1));
+      isAny = true;
+    }
+    return isAny;
+  }
+
+  /// Leaves the nodes that are named, or that Candela refuses on their own; where there is none,
+  /// the first node with which those before it are refused.
   void leaveCulprits(const std::vector<size_t>& group, const std::string& refusal) {
+    if (leavesNamed(group, refusal)) return;
     bool isAny = false;
     for (const size_t node : group) {
       const std::optional<std::string> alone = group.size() > 1 ? refusalOf({node}) : refusal;

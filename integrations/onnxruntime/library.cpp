@@ -118,6 +118,8 @@ CANDELA_ORT_EXPORT abi::OrtStatus* CreateEpFactories(const char*, const abi::Ort
     return refuse(failure.code(), failure.what());
   } catch (const std::exception& error) {
     return refuse(abi::ErrorCode::EpFail, error.what());
+  } catch (...) {
+    return refuse(abi::ErrorCode::EpFail, "Candela: an unknown failure");
   }
 }
 

@@ -7,11 +7,24 @@
 
 namespace candela::ort {
 
+/// What is computed of a node in one place.
+struct Work {
+  double macs = 0;     ///< multiply-accumulates
+  double elements = 0; ///< of results
+
+  bool operator>(const Work& other) const {
+    return macs != other.macs ? macs > other.macs : elements > other.elements;
+  }
+};
+
 /// One node of the imported model, which may have become several instructions or none.
 struct Placed {
-  bool isOnBackend = false; ///< any of it, natively or by emulation
-  bool isOnHost = false;    ///< any of it, since no backend takes that
-  std::string why;          ///< of what is on the host
+  Work onBackend;  ///< natively or by emulation
+  Work onHost;     ///< since no backend takes it
+  std::string why; ///< of what is on the host
+
+  /// Whether the host would do most of it.
+  bool isHosts() const { return onHost > onBackend; }
 };
 
 struct Placement {
@@ -19,8 +32,9 @@ struct Placement {
   bool usesBackend = false;            ///< whether anything at all runs on one, nested graphs too
 };
 
-/// Reads what candela_report_json says. What waits for a run, or is a step between compiled parts
-/// as a Loop is, counts as neither. Throws std::exception where that is no such report.
+/// Reads what candela_report_json says. What waits for a run, is a step between compiled parts as a
+/// Loop is, or is no work as a Reshape that only renames, counts as neither. Throws std::exception
+/// where that is no such report.
 Placement placementOf(const std::string& report);
 
 } // namespace candela::ort

@@ -22,13 +22,10 @@ class Profiler : public OrtEpProfilerImpl {
 public:
   Profiler(const Api& api, std::shared_ptr<Recorder::State> state)
       : OrtEpProfilerImpl{}, api_(api), state_(std::move(state)) {
-    ++state_->profilers;
     ort_version_supported = kApiVersionOfProfiles;
     Release = [](OrtEpProfilerImpl* profiler) { delete static_cast<Profiler*>(profiler); };
     StartProfiling = [](OrtEpProfilerImpl* profiler, int64_t offset) -> OrtStatus* {
-      auto* const self = static_cast<Profiler*>(profiler);
-      self->start_ = Recorder::Clock::now();
-      self->offset_ = offset;
+      static_cast<Profiler*>(profiler)->start(offset);
       return nullptr;
     };
     StartEvent = [](OrtEpProfilerImpl*, uint64_t) -> OrtStatus* { return nullptr; };
@@ -37,18 +34,31 @@ public:
     };
     EndProfiling = [](OrtEpProfilerImpl* profiler, OrtProfilingEventsContainer* container) {
       auto* const self = static_cast<Profiler*>(profiler);
-      return guarded(self->api_, [&] { self->give(container); });
+      OrtStatus* const status = guarded(self->api_, [&] { self->give(container); });
+      self->end();
+      return status;
     };
   }
-  ~Profiler() {
-    if (--state_->profilers > 0) return;
-    const std::lock_guard lock(state_->mutex);
-    state_->events.clear();
-  }
+  ~Profiler() { end(); }
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
 private:
+  void start(int64_t offset) {
+    if (!isRunning_) ++state_->running;
+    isRunning_ = true;
+    start_ = Recorder::Clock::now();
+    offset_ = offset;
+  }
+
+  void end() {
+    if (!isRunning_) return;
+    isRunning_ = false;
+    if (--state_->running > 0) return;
+    const std::lock_guard lock(state_->mutex);
+    state_->events.clear();
+  }
+
   void give(OrtProfilingEventsContainer* container) {
     const std::lock_guard lock(state_->mutex);
     for (const Recorder::Event& event : state_->events) {
@@ -69,6 +79,7 @@ private:
 
   const Api& api_;
   std::shared_ptr<Recorder::State> state_;
+  bool isRunning_ = false;
   Recorder::Clock::time_point start_ = Recorder::Clock::now();
   int64_t offset_ = 0; ///< nanoseconds of ONNX Runtime's profile before start_
 };

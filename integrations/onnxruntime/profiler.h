@@ -27,17 +27,19 @@ public:
     std::vector<std::string> keys, values;
   };
 
-  /// A profiler, which ONNX Runtime releases; it may outlive the recorder.
+  /// A profiler, which ONNX Runtime releases; it may outlive the recorder. ONNX Runtime asks for
+  /// one whether or not the session is profiled, and starts it where it is.
   abi::OrtEpProfilerImpl* profiler(const Api& api);
-  bool isWanted() const { return state_->profilers > 0; }
+  /// Whether a profiler has started and not ended.
+  bool isWanted() const { return state_->running > 0; }
   /// What the model's newest run took, which began then.
   void record(const sdk::Model& model, Clock::time_point begin);
 
 private:
   friend class Profiler;
-  /// All events since the first of the profilers that are there.
+  /// All events since the first of the profilers that run.
   struct State {
-    std::atomic<size_t> profilers = 0;
+    std::atomic<size_t> running = 0;
     std::mutex mutex;
     std::vector<Event> events;
   };

@@ -51,7 +51,8 @@ Provider::Provider(const Api& api, const ProviderOptions& options, const OrtLogg
     });
   };
   ReleaseNodeComputeInfos = [](OrtEp* ep, OrtNodeComputeInfo** infos, size_t count) {
-    static_cast<Provider*>(ep)->release(infos, count);
+    auto* const self = static_cast<Provider*>(ep);
+    quietly(self->api_, [&] { self->release(infos, count); });
   };
   GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) -> const char* {
     return static_cast<Provider*>(ep)->compatibility_.c_str();
@@ -145,7 +146,7 @@ std::unique_ptr<NodeCompute> Provider::computeOf(Compiled model,
 void Provider::release(OrtNodeComputeInfo** infos, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const std::unique_ptr<NodeCompute> node(static_cast<NodeCompute*>(infos[i]));
-    if (node && !options_.trace.empty()) writeTrace(node->model());
+    if (node && !options_.trace.empty()) quietly(api_, [&] { writeTrace(node->model()); });
   }
 }
 

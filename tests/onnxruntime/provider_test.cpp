@@ -268,6 +268,11 @@ TEST_F(OrtProvider, ReportsRunsToAProfiler) {
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_GE(runs[0].timestamp, 5000);
   EXPECT_GT(container.events.size(), 1u);
+  OrtKernelContext after{{x.get()}, {}};
+  ASSERT_EQ(run(after), "");
+  OrtProfilingEventsContainer rest;
+  ASSERT_EQ(messageOf(profiler->EndProfiling(profiler, &rest)), "");
+  EXPECT_THAT(rest.events, IsEmpty()); // a run of a session that is not profiled is not recorded
   profiler->Release(profiler);
 }
 
@@ -276,15 +281,24 @@ TEST_F(OrtProvider, HasNoProfilerInAnOlderRelease) {
   EXPECT_EQ(ep_->ort_version_supported, 23u);
 }
 
-TEST(OrtPlacement, CountsStepsOfTheRunAsNeither) {
+TEST(OrtPlacement, SaysWhoDoesMostOfANode) {
   const Placement placement = placementOf(R"({"nodes_detail": [
-    {"node": "loop", "class": "host", "why": "a step of the run"},
-    {"node": "a", "class": "emulated", "why": ""},
-    {"node": "b", "class": "host", "why": "no row"}]})");
+    {"node": "loop", "class": "host", "why": "a step of the run", "macs": 0, "elements": 9},
+    {"node": "product", "class": "emulated", "why": "", "macs": 8, "elements": 4},
+    {"node": "product", "class": "host", "why": "no row", "macs": 0, "elements": 9},
+    {"node": "sums", "class": "native", "why": "native reduce", "macs": 0, "elements": 1},
+    {"node": "sums", "class": "host", "why": "no row", "macs": 0, "elements": 9}]})");
   EXPECT_TRUE(placement.usesBackend);
-  EXPECT_FALSE(placement.nodes.at("loop").isOnHost);
-  EXPECT_TRUE(placement.nodes.at("a").isOnBackend);
-  EXPECT_EQ(placement.nodes.at("b").why, "no row");
+  EXPECT_FALSE(placement.nodes.at("loop").isHosts());
+  EXPECT_FALSE(placement.nodes.at("product").isHosts());
+  EXPECT_TRUE(placement.nodes.at("sums").isHosts());
+  EXPECT_EQ(placement.nodes.at("sums").why, "no row");
+}
+
+TEST(OrtPlacement, CountsWhatOnlyRenamesAsNeither) {
+  const Placement placement = placementOf(R"({"nodes_detail": [
+    {"node": "reshape", "class": "native", "why": "native: no work", "macs": 0, "elements": 9}]})");
+  EXPECT_FALSE(placement.usesBackend);
 }
 
 } // namespace
