@@ -48,10 +48,10 @@ uint32_t placeOf(const cdl_image_t* image, uint32_t instr) {
 /// Writes the steps of a run: the calls of each instruction, in the loops of the Program.
 class Steps {
 public:
-  Steps(Builder& b, const cdl_image_t* image, const Binary& binary, std::vector<Value> bases,
-        const std::function<std::string(uint32_t)>& nameOf)
-      : b_(b), image_(image), binary_(binary), bases_(std::move(bases)), nameOf_(nameOf),
-        callsAt_(image->instrs.count) {
+  Steps(Builder& b, const cdl_image_t* image, const Binary& binary, const ArenaPlan& arena,
+        std::vector<Value> bases, const std::function<std::string(uint32_t)>& nameOf)
+      : b_(b), image_(image), binary_(binary), arena_(arena), bases_(std::move(bases)),
+        nameOf_(nameOf), callsAt_(image->instrs.count) {
     uint32_t most = 1;
     for (const Call& call : binary.calls) {
       callsAt_[placeOf(image, call.instr)].push_back(&call);
@@ -87,11 +87,16 @@ private:
     }
   }
 
-  Value addressOf(const Arg& arg, const Values& turns) {
+  /// Where an argument of a call of this instruction lies.
+  Value addressOf(const Arg& arg, uint32_t instr, const Values& turns) {
     size_t base = arg.buffer;
-    if (arg.buffer == Arg::kScratch) base = bases_.size() - 2;
+    int64_t offset = arg.offset;
+    if (arg.buffer == Arg::kScratch) {
+      base = bases_.size() - 2;
+      offset += static_cast<int64_t>(arena_.scratch[instr]);
+    }
     if (arg.buffer == Arg::kOwn) base = bases_.size() - 1;
-    Value at = b_.at(bases_[base], arg.offset);
+    Value at = b_.at(bases_[base], offset);
     for (size_t l = 0; l < turns.size(); ++l)
       if (arg.perLoop[l]) at = b_.at(at, b_.mul(turns[l], b_.i64(arg.perLoop[l])));
     return at;
@@ -99,7 +104,7 @@ private:
 
   void writeCall(const Call& call, const Values& turns) {
     for (uint32_t a = 0; a < call.args; ++a)
-      b_.store(addressOf(binary_.args[call.firstArg + a], turns), args_,
+      b_.store(addressOf(binary_.args[call.firstArg + a], call.instr, turns), args_,
                int64_t{b_.isa().pointer()} * a);
     const auto run = [&](Value first) {
       b_.callKernel(nameOf_(call.kernel), args_, first,
@@ -115,7 +120,8 @@ private:
   Builder& b_;
   const cdl_image_t* image_;
   const Binary& binary_;
-  const std::vector<Value> bases_; // by buffer, then of the scratch and the executable's constants
+  const ArenaPlan& arena_;
+  const std::vector<Value> bases_; // by buffer, then of the arena and the executable's constants
   const std::function<std::string(uint32_t)>& nameOf_;
   std::vector<std::vector<const Call*>> callsAt_; // by instruction
   Value args_;
@@ -216,7 +222,7 @@ struct Entries {
   const Isa& isa;
   const cdl_object_weights_t& weights;
   const std::function<std::string(uint32_t)>& nameOf;
-  ArenaPlan arena;
+  const ArenaPlan& arena;
 
   void open(Builder& b) const {
     const Value model = b.parameter(0), weightsAt = b.parameter(1), arenaAt = b.parameter(3);
@@ -280,38 +286,13 @@ struct Entries {
       if (buffer.role == CDL_ROLE_TEMP && buffer.offset != CDL_UNPLACED)
         bases[i] = b.at(arenaAt, static_cast<int64_t>(arena.spaces[buffer.space] + buffer.offset));
     }
-    bases.push_back(b.at(arenaAt, static_cast<int64_t>(arena.scratch)));
+    bases.push_back(arenaAt);
     bases.push_back(b.load(Ty::Ptr, 1, model, ModelRecord::kWeights));
-    Steps(b, image, binary, std::move(bases), nameOf).write();
+    Steps(b, image, binary, arena, std::move(bases), nameOf).write();
   }
 };
 
 } // namespace
-
-ArenaPlan planArena(const cdl_image_t* image, const Binary& binary) {
-  ArenaPlan plan;
-  const auto place = [&](uint64_t bytes, uint64_t alignment) {
-    const uint64_t at = (plan.bytes + alignment - 1) / alignment * alignment;
-    plan.bytes = at + bytes;
-    plan.alignment = std::max(plan.alignment, static_cast<uint32_t>(alignment));
-    return at;
-  };
-  plan.spaces.assign(image->spaces.count, 0);
-  for (uint32_t s = 1; s < image->spaces.count; ++s) {
-    uint64_t bytes = 0;
-    uint64_t alignment = std::max(64U, cdl_get_space(image, s)->alignment);
-    for (uint32_t b = 1; b < image->buffers.count; ++b) {
-      const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
-      if (buffer.role != CDL_ROLE_TEMP || buffer.space != s || buffer.offset == CDL_UNPLACED)
-        continue;
-      bytes = std::max(bytes, buffer.offset + buffer.bytes);
-      alignment = std::max<uint64_t>(alignment, buffer.alignment);
-    }
-    plan.spaces[s] = place(bytes, alignment);
-  }
-  plan.scratch = place(binary.scratchBytes, 64);
-  return plan;
-}
 
 std::string whyNoEntry(const cdl_image_t* image) {
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
@@ -324,9 +305,10 @@ std::string whyNoEntry(const cdl_image_t* image) {
 }
 
 void writeEntries(Codegen& codegen, const cdl_image_t* image, const Binary& binary,
-                  const std::string& name, const Isa& isa, const cdl_object_weights_t& weights,
+                  const ArenaPlan& arena, const std::string& name, const Isa& isa,
+                  const cdl_object_weights_t& weights,
                   const std::function<std::string(uint32_t)>& nameOf) {
-  const Entries entries{image, binary, isa, weights, nameOf, planArena(image, binary)};
+  const Entries entries{image, binary, isa, weights, nameOf, arena};
   codegen.entry(name + "_open", {Ty::Ptr, Ty::Ptr, Ty::I64, Ty::Ptr, Ty::I64},
                 [&](Builder& b) { entries.open(b); });
   codegen.entry(name + "_run", {Ty::Ptr, Ty::Ptr, Ty::Ptr}, [&](Builder& b) { entries.run(b); });

@@ -3,20 +3,11 @@
 #pragma once
 
 #include "../codegen/codegen.hpp"
-#include "../runtime/binary.hpp"
+#include "arena.hpp"
 
 #include <candela/cdl_object.h>
 
 namespace cpu {
-
-/// Where an arena of one run holds what: the TEMP buffers of each memory space, then the scratch of
-/// kernels.
-struct ArenaPlan {
-  std::vector<uint64_t> spaces; // offset of each space of the image
-  uint64_t scratch = 0, bytes = 0;
-  uint32_t alignment = 64;
-};
-ArenaPlan planArena(const cdl_image_t* image, const Binary& binary);
 
 /// Why the Program cannot be run by these functions; empty: it can.
 std::string whyNoEntry(const cdl_image_t* image);
@@ -24,7 +15,8 @@ std::string whyNoEntry(const cdl_image_t* image);
 /// Adds NAME_open, NAME_run and NAME_verify, behind the kernels. `nameOf` is the function of a
 /// kernel by its number.
 void writeEntries(Codegen& codegen, const cdl_image_t* image, const Binary& binary,
-                  const std::string& name, const Isa& isa, const cdl_object_weights_t& weights,
+                  const ArenaPlan& arena, const std::string& name, const Isa& isa,
+                  const cdl_object_weights_t& weights,
                   const std::function<std::string(uint32_t)>& nameOf);
 
 } // namespace cpu

@@ -118,6 +118,7 @@ Arg Lowering::scratch(uint64_t bytes) {
   arg.offset = static_cast<int64_t>(scratchUsed_);
   scratchUsed_ += (bytes + 63) & ~uint64_t(63);
   binary_.scratchBytes = std::max(binary_.scratchBytes, scratchUsed_);
+  scratchOf_[instr_] = scratchUsed_;
   return arg;
 }
 
@@ -178,6 +179,13 @@ void Lowering::takeConstants() {
   }
 }
 
+std::vector<Working> Lowering::working() const {
+  std::vector<Working> all(image->instrs.count);
+  for (const auto& [instr, bytes] : scratchOf_) all[instr].scratchBytes = bytes;
+  for (const auto& [instr, by] : done_) all[by].others.push_back(instr);
+  return all;
+}
+
 std::string Lowering::kernelName(uint32_t kernel) const {
   return (target_.isAhead() ? target_.prefix + "_k" : "k") + std::to_string(kernel);
 }
@@ -198,13 +206,13 @@ cdl_object_weights_t Lowering::weightsHeader() const {
 bool Lowering::finishAhead(ObjectCode& object) {
   takeConstants();
   object.header = weightsHeader();
-  writeEntries(codegen_, image, binary_, target_.prefix, isa, object.header,
+  const ArenaPlan arena = planArena(image, working());
+  writeEntries(codegen_, image, binary_, arena, target_.prefix, isa, object.header,
                [this](uint32_t kernel) { return kernelName(kernel); });
   std::vector<std::vector<char>> objects = codegen_.objects();
   if (!codegen_.error().empty()) return false;
   object.code = std::move(objects.front());
   object.weights = std::move(binary_.made.own);
-  const ArenaPlan arena = planArena(image, binary_);
   object.facts.format = CDL_OBJECT_FORMAT;
   object.facts.arena_bytes = arena.bytes;
   object.facts.arena_alignment = arena.alignment;

@@ -5,6 +5,7 @@
 #include "../codegen/codegen.hpp"
 #include "../runtime/binary.hpp"
 #include "../runtime/object_code.hpp"
+#include "arena.hpp"
 
 #include <algorithm>
 #include <map>
@@ -115,6 +116,8 @@ public:
 private:
   /// Makes what arguments read of the image's constants the executable's own.
   void takeConstants();
+  /// What kernels need while each instruction runs.
+  std::vector<Working> working() const;
   /// The function of a kernel.
   std::string kernelName(uint32_t kernel) const;
   /// Of the constants, which are all there.
@@ -133,6 +136,7 @@ private:
   std::multimap<uint64_t, Owned> owned_; // by digest
   uint32_t instr_ = 0;
   uint64_t scratchUsed_ = 0;
+  std::map<uint32_t, uint64_t> scratchOf_; // by instruction: where what it asked for ends
 };
 
 /// Appends numbers to a key.
