@@ -5,6 +5,7 @@
 
 #include "capabilities.hpp"
 #include "executable.hpp"
+#include "reuse.hpp"
 #include "simulator/timing/exact/buildable.h"
 
 namespace npu_sim {
@@ -62,6 +63,11 @@ public:
            "string", "");
     option("waves_from", "the first cycle of a program that waves have", "int", "0");
     option("waves_to", "the last cycle of a program that waves have; -1: its last", "int", "-1");
+    option(
+        "reuse",
+        "on: programs that this process compiles stay in memory, for devices whose configuration "
+        "differs in what only time reads",
+        "on|off", "off");
     option("timeline",
            "file that takes a line for each instruction of each execution, with an engine that has "
            "time",
@@ -94,6 +100,7 @@ public:
     engines(3); // computes, loads, stores
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";
+    reuses_ = options().get("reuse") == "on";
     for (const auto& [name, file] : {std::pair("report", &run_.report),
                                      {"timeline", &run_.timeline},
                                      {"binary", &run_.binary},
@@ -111,7 +118,7 @@ public:
   cdl::Status compile(const cdl_image_t* image, const void* const* payloads,
                       std::unique_ptr<cdl::Executable>& executable) override {
     Compiled compiled;
-    cdl::Status status = compileFastest(image, payloads, configuration_, compiled);
+    cdl::Status status = compileFor(image, payloads, compiled);
     return status.isOk() ? make(image, std::move(compiled), executable) : status;
   }
 
@@ -127,8 +134,7 @@ public:
   cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override {
     if (instr) return cdl::error(CDL_UNSUPPORTED, "instructions alone: whole programs are timed");
     Compiled compiled;
-    if (cdl::Status status = compileFastest(image, nullptr, configuration_, compiled);
-        !status.isOk())
+    if (cdl::Status status = compileFor(image, nullptr, compiled); !status.isOk())
       return cdl::error(CDL_UNSUPPORTED, status.text());
     npu::ScheduleOptions options;
     if (bytesWithoutTemporaries(image) > kTimedByBursts) options.fidelity = npu::Fidelity::kFast;
@@ -167,6 +173,12 @@ public:
 
 private:
   std::string madeBy() const { return name() + " " + version(); }
+
+  cdl::Status compileFor(const cdl_image_t* image, const void* const* payloads,
+                         Compiled& compiled) const {
+    return reuses_ ? compileOnce(image, payloads, configuration_, compiled)
+                   : compileFastest(image, payloads, configuration_, compiled);
+  }
 
   cdl::Status make(const cdl_image_t* image, Compiled compiled,
                    std::unique_ptr<cdl::Executable>& executable) {
@@ -263,6 +275,7 @@ private:
 
   npu::Configuration configuration_;
   RunOptions run_;
+  bool reuses_ = false;
   std::atomic<int> programs_ = 0; ///< made so far, each with files of its own
   std::mutex mutex_;
   std::array<uint64_t, 2> capacity_{}, taken_{}; ///< bytes, by space

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 namespace npu_sim {
 
@@ -241,6 +242,7 @@ public:
       for (uint32_t i = at; i < std::min(at + kMostTaken, l_.image.instrs()); ++i)
         takeHanded(i, at, core);
       taken = npu_sim::lower(l_, at);
+      assert(taken <= kMostTaken && "an instruction was taken in whose operands were not loaded");
       for (uint32_t i = at; i < at + taken; ++i)
         if (split_.isHanded[i]) hand(i, core);
     }
@@ -292,6 +294,17 @@ int64_t reservedBytes(const npu::Configuration& configuration) {
   const int64_t bytes =
       std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
   return bytes + configuration.scratchpadBytes() % 64;
+}
+
+npu::Configuration compiledConfiguration(const npu::Configuration& configuration) {
+  npu::Configuration compiled = configuration;
+  // The split over cores looks at bandwidth, and what does not fit two memories is refused.
+  if (configuration.cores() > 1 || configuration.hasSecond()) return compiled;
+  using namespace npu::key;
+  for (const int key : {+kClockMhz, +kDramType, +kDramWidthBits, +kDramBytes, +kDmaOutstanding,
+                        +kCommandQueueDepth})
+    compiled.values[static_cast<size_t>(key)] = npu::kKeys[key].preset;
+  return compiled;
 }
 
 /// `used`: how many of the cores get instructions, at least 1.
@@ -347,7 +360,12 @@ static cdl::Status compileProgram(const cdl_image_t* raw, const void* const* pay
 cdl::Status compileFastest(const cdl_image_t* raw, const void* const* payloads,
                            const npu::Configuration& configuration, Compiled& compiled) {
   const size_t cores = configuration.cores();
-  if (cores == 1) return compileProgram(raw, payloads, configuration, cores, compiled);
+  if (cores == 1) {
+    cdl::Status status =
+        compileProgram(raw, payloads, compiledConfiguration(configuration), cores, compiled);
+    compiled.binary.configurationHash = configuration.hash();
+    return status;
+  }
   npu::ScheduleOptions options;
   options.fidelity = npu::Fidelity::kFast;
   int64_t least = INT64_MAX;

@@ -16,6 +16,12 @@ struct Compiled {
 /// the device's local memory, a multiple of 64 bytes.
 int64_t reservedBytes(const npu::Configuration& configuration);
 
+/// The configuration as the compiler of a Program for one core and one memory sees it: what only
+/// the time of a program depends on has its default. So programs for configurations that differ in
+/// these keys alone are the same: clock_mhz, dram.type, dram.width_bits, dram.bytes,
+/// dma.outstanding, command.queue_depth. Others are as they were.
+npu::Configuration compiledConfiguration(const npu::Configuration& configuration);
+
 /// `image` was checked; payloads as ProgramBackend::compile has them, null where time alone is
 /// asked. Of several cores as many are used as are fastest, all of them or a half, a quarter and so
 /// on. REFUSED names the instruction.

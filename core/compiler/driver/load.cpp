@@ -1,3 +1,4 @@
+#include "core/compiler/driver/kept_models.h"
 #include "core/compiler/driver/pipeline.h"
 #include "core/compiler/graph/text.h"
 #include "core/compiler/import/formats.h"
@@ -21,7 +22,18 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
   return diagnostics.status();
 }
 
+static Result<Loaded> importParsed(std::shared_ptr<const import::onnx_io::Model> model,
+                                   const import::ImportOptions& options) {
+  CDL_ASSIGN(import::Script script, import::importScript(std::move(model), options));
+  if (graph::Graph* graph = script.graph()) return Loaded(std::move(*graph));
+  return Loaded(std::move(script));
+}
+
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options) {
+  if (!path.ends_with(".cdl")) {
+    CDL_ASSIGN(auto model, KeptModels::parsed(path));
+    return importParsed(std::move(model), options);
+  }
   CDL_ASSIGN(const Bytes content, mapFile(path));
   return loadContent(content, path, options);
 }
@@ -30,11 +42,7 @@ Result<Loaded> loadContent(const Bytes& content, const std::string& path,
                            const import::ImportOptions& options) {
   if (!path.ends_with(".cdl")) {
     CDL_ASSIGN(import::onnx_io::Model model, import::parseModel(content, path));
-    CDL_ASSIGN(import::Script script,
-               import::importScript(
-                   std::make_shared<const import::onnx_io::Model>(std::move(model)), options));
-    if (graph::Graph* graph = script.graph()) return Loaded(std::move(*graph));
-    return Loaded(std::move(script));
+    return importParsed(std::make_shared<const import::onnx_io::Model>(std::move(model)), options);
   }
   if (!options.dims.empty() || !options.shapes.empty())
     return badArgument("{}: a .cdl file has its shapes; dims and shapes are for {} files", path,

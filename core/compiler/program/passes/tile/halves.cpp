@@ -67,20 +67,20 @@ constexpr size_t kMostPlans = 8, kMostPlansOfSmall = 128, kMostInstrs = 30'000, 
 
 class Halving {
 public:
-  Halving(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor)
+  Halving(SharedPlan& best, const Program& whole, const Machine& machine, const PlanFor& planFor)
       : best_(best), whole_(whole), machine_(machine), planFor_(planFor), bestOf_(machine) {}
 
   void run() {
     if (!machine_.costs.device) return;
     std::unique_ptr<Machine>& known = machine_.costs.device->bestOf(whole_);
     if (known) return again(*known);
-    const std::optional<double> cycles = priceOf(best_);
+    const std::optional<double> cycles = priceOf(*best_);
     if (!cycles || *cycles <= 0) return;
     least_ = *cycles;
-    firstCost_ = best_.cost;
-    hasSeveral_ = best_.computing > kFarSlower * least_;
-    isBusy_ = best_.computing >= kBusy * least_ && !hasSeveral_;
-    work_ = best_.program.instrs.size();
+    firstCost_ = best_->cost;
+    hasSeveral_ = best_->computing > kFarSlower * least_;
+    isBusy_ = best_->computing >= kBusy * least_ && !hasSeveral_;
+    work_ = best_->program.instrs.size();
     const bool isSmall = whole_.instrs.size() <= kSmall;
     plans_ = isSmall ? kMostPlansOfSmall : kMostPlans;
     if (isSmall)
@@ -153,15 +153,7 @@ private:
         bestOf_.costs.packs == machine_.costs.packs &&
         bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
       return;
-    if (auto plan = planOf(bestOf_, {})) best_ = std::move(*plan);
-  }
-
-  Result<Plan> planOf(const Machine& half, const PlanBounds& bounds) const {
-    CDL_ASSIGN(Plan plan, planFor_(half, bounds));
-    for (Space& space : plan.program.spaces)
-      for (const LocalMemory& memory : machine_.memories)
-        if (space.name == memory.name) space.capacityBytes = memory.capacityBytes;
-    return plan;
+    if (auto plan = planFor_(bestOf_, {})) best_ = *std::move(plan);
   }
 
   /// The cycles of a plan, and of the time of its copies a little more: of two that are as fast the
@@ -180,8 +172,9 @@ private:
     --plans_;
     // more take longer by themselves
     const double mostBytes = kHardlySlower * least_ * machine_.costs.bytesPerCycle;
-    auto plan = planOf(half, {mostBytes, mostCost});
-    if (!plan) return INFINITY;
+    const Result<SharedPlan> made = planFor_(half, {mostBytes, mostCost});
+    if (!made) return INFINITY;
+    const SharedPlan& plan = made.value();
     work_ += plan->program.instrs.size();
     const double cycles = priceOf(*plan).value_or(INFINITY);
     const double ratio = cycles / least_;
@@ -189,7 +182,7 @@ private:
     if (ratio < 1) {
       least_ = cycles;
       bestOf_ = half;
-      best_ = std::move(*plan);
+      best_ = plan;
     }
     return ratio;
   }
@@ -200,7 +193,7 @@ private:
     double cycles;
   };
 
-  Plan& best_;
+  SharedPlan& best_;
   const Program& whole_;
   const Machine& machine_;
   const PlanFor& planFor_;
@@ -217,7 +210,8 @@ private:
 
 } // namespace
 
-void takeFastest(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor) {
+void takeFastest(SharedPlan& best, const Program& whole, const Machine& machine,
+                 const PlanFor& planFor) {
   Halving(best, whole, machine, planFor).run();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 
 #include "core/compiler/program/passes/tile/tile.h"
 
@@ -21,14 +22,18 @@ struct PlanBounds {
   double bytes = INFINITY; ///< copied from and to the default space
   double cost = INFINITY;  ///< Plan::cost
 };
-/// A plan for that machine; a failure where it takes more than that.
-using PlanFor = std::function<Result<Plan>(const Machine& machine, const PlanBounds& bounds)>;
+/// Plans may be others' too: they are read alone.
+using SharedPlan = std::shared_ptr<const Plan>;
+/// A plan for that machine, whose local spaces are as large as the device's; a failure where it
+/// takes more than that.
+using PlanFor = std::function<Result<SharedPlan>(const Machine& machine, const PlanBounds& bounds)>;
 
 /// A plan for a smaller device runs on this one too, and so does one that stores last. Where the
 /// device prices whole Programs, the fastest of these plans is taken: declared costs choose well
 /// step by step, not always for the whole, and a larger device would lose by choosing more freely.
 /// It is a local search whose moves halve one number of the machine. `best` is the plan for the
 /// machine itself, `whole` the Program that it is of.
-void takeFastest(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor);
+void takeFastest(SharedPlan& best, const Program& whole, const Machine& machine,
+                 const PlanFor& planFor);
 
 } // namespace candela::program::passes::tile

@@ -7,9 +7,11 @@
 
 #include "core/compiler/program/passes/schedule/schedule.h"
 #include "core/compiler/program/passes/tile/borders.h"
+#include "core/compiler/program/passes/tile/device_costs.h"
 #include "core/compiler/program/passes/tile/emission.h"
 #include "core/compiler/program/passes/tile/fold.h"
 #include "core/compiler/program/passes/tile/halves.h"
+#include "core/compiler/program/passes/tile/kept_plans.h"
 #include "core/compiler/program/passes/tile/residency.h"
 #include "core/compiler/program/passes/tile/unroll.h"
 
@@ -90,7 +92,8 @@ struct Limits {
   size_t stayers = SIZE_MAX;
   size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
   PlanBounds bounds{};
-  bool brief = false; ///< the search for offsets
+  bool brief = false;           ///< the search for offsets
+  PlanDemand* demand = nullptr; ///< takes what is held against the bounds; null: nobody asks
 };
 
 /// Puts all instructions of a Program on one memory: chains of them are cut into tiles, values that
@@ -115,6 +118,7 @@ public:
       cost_ += tiling.cost;
       computing_ += tiling.computing;
     }
+    if (limits.demand) limits.demand->cost = std::max(limits.demand->cost, cost_);
     if (cost_ > limits.bounds.cost)
       return failure(Code::out_of_memory, "the tiles cost {} cycles, at most {} are allowed", cost_,
                      limits.bounds.cost);
@@ -393,6 +397,7 @@ Status tileWith(Plan& plan, const Cuts& first, const Machine& machine, TileOptio
   for (const TiledStep& step : report.steps)
     if (step.memory == machine.memories[0].name)
       plan.bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
+  if (limits.demand) limits.demand->bytes = std::max(limits.demand->bytes, plan.bytes);
   if (plan.bytes > limits.bounds.bytes)
     return failure(Code::out_of_memory, "the tiled program copies {} bytes, at most {} are allowed",
                    plan.bytes, limits.bounds.bytes);
@@ -430,6 +435,66 @@ Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOpt
   }
 }
 
+/// Whether the device is known to know nothing of single tiles, by which it would rank them. Asks
+/// it about a chain where it was not asked yet.
+bool knowsNoTiles(const Machine& machine, const KnownChains& known) {
+  DeviceCosts* const device = machine.costs.device.get();
+  if (!device || !device->knowsTiles()) return true;
+  if (known.chains.empty()) return false;
+  const Chain& chain = known.chains.begin()->second.chain;
+  Box all;
+  for (const Axis& axis : chain.work.axes) all.push_back({0, axis.extent});
+  const LocalMemory& memory = machine.memories[0];
+  (void)device->cyclesOf(chain, {all},
+                         {memory.name, false, true, memory.capacityBytes, memory.alignment, 0},
+                         machine.computeEngine);
+  return !device->knowsTiles();
+}
+
+/// Plans of one Program, taken from earlier calls where there are such.
+class Planner {
+public:
+  Planner(const Program& whole, const Machine& device, const TileOptions& options)
+      : whole_(whole), device_(device), options_(options) {
+    KeptPlans* const kept = KeptPlans::innermost();
+    family_ = kept ? &kept->familyOf(whole, device, options) : nullptr;
+  }
+
+  Result<SharedPlan> plan(const Machine& machine, Limits limits) {
+    if (!family_) return make(machine, limits, own_);
+    if (!knowsNoTiles(machine, family_->known)) return make(machine, limits, family_->known);
+    KeptPlan& kept = family_->plans[planKeyOf(machine, device_, limits.brief)];
+    if (kept.demand.cost > limits.bounds.cost || kept.demand.bytes > limits.bounds.bytes)
+      return failure(Code::out_of_memory, "an equal plan before took more than is allowed");
+    if (kept.plan) return kept.plan;
+    limits.demand = &kept.demand;
+    CDL_ASSIGN(SharedPlan made, make(machine, limits, family_->known));
+    KeptPlans::keep(*family_, kept, made);
+    return made;
+  }
+
+  /// The Program of a plan, which is no one else's then.
+  static Program take(SharedPlan plan) {
+    if (plan.use_count() > 1) return plan->program;
+    return std::move(std::const_pointer_cast<Plan>(plan)->program); // made by make()
+  }
+
+private:
+  Result<SharedPlan> make(const Machine& machine, const Limits& limits, KnownChains& known) const {
+    CDL_ASSIGN(Plan made, planFor(whole_, machine, options_, limits, known));
+    for (Space& space : made.program.spaces)
+      for (const LocalMemory& memory : device_.memories)
+        if (space.name == memory.name) space.capacityBytes = memory.capacityBytes;
+    return SharedPlan(std::make_shared<Plan>(std::move(made)));
+  }
+
+  const Program& whole_;
+  const Machine& device_;
+  const TileOptions& options_;
+  KnownChains own_; ///< where nothing is kept
+  PlanFamily* family_ = nullptr;
+};
+
 } // namespace
 
 Result<TileReport> tile(Program& program, const Machine& machine, const TileOptions& options) {
@@ -450,16 +515,17 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
   if (options.fuse) foldInputCopies(whole);
   for (Buffer& buffer : whole.buffers)
     if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
-  KnownChains known;
-  CDL_ASSIGN(Plan best, planFor(whole, machine, options, {}, known));
+  Planner planner(whole, machine, options);
+  CDL_ASSIGN(SharedPlan best, planner.plan(machine, {}));
   takeFastest(best, whole, machine, [&](const Machine& half, const PlanBounds& bounds) {
-    return planFor(whole, half, options, {.bounds = bounds, .brief = true}, known);
+    return planner.plan(half, {.bounds = bounds, .brief = true});
   });
-  CDL_TRY(verify(best.program));
-  const Status valid = schedule::validatePlacement(best.program);
+  CDL_TRY(verify(best->program));
+  const Status valid = schedule::validatePlacement(best->program);
   CDL_CHECK(valid.isOk(), "{}", valid.message());
-  program = std::move(best.program);
-  return std::move(best.report);
+  TileReport report = best->report;
+  program = Planner::take(std::move(best));
+  return report;
 }
 
 } // namespace candela::program::passes::tile

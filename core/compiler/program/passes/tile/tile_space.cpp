@@ -103,6 +103,7 @@ bool isSum(const Instr& instr) {
 
 TileSpace::TileSpace(const Chain& chain, const std::vector<Port>& ports, const TileCosts& costs)
     : chain_(chain), ports_(ports), costs_(costs) {
+  costs_.device = nullptr; // which may go before this
   for (const Axis& axis : axes()) extents_.push_back(extentsOf(axis, costs.columns));
   for (const Port& port : ports) views_.push_back(measure(port.view, port.map, port.order));
   for (size_t l = 0; l + 1 < chain.links.size(); ++l) {

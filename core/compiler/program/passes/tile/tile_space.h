@@ -93,7 +93,7 @@ private:
 
   const Chain& chain_;
   const std::vector<Port>& ports_;
-  const TileCosts costs_;
+  TileCosts costs_;
   std::vector<std::vector<int64_t>> extents_;
   std::vector<Measure> views_;     ///< ports, then what is between
   std::vector<double> elements_;   ///< by link
