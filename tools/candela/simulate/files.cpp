@@ -27,6 +27,14 @@ std::vector<const char*> moreCounts(const Json& report) {
   return names;
 }
 
+/// "0 2 3": the cores that compute a layer.
+std::string coreNumbers(const Json& layer) {
+  std::string text;
+  for (const Json& core : layer.value("cores", Json::array()))
+    text += fmt::format("{}{}", text.empty() ? "" : " ", core.get<uint64_t>());
+  return text;
+}
+
 uint64_t countIn(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }
 
 } // namespace
@@ -77,18 +85,19 @@ std::string layersCsv(const Json& report) {
   const bool isAssumed = report.contains("assumed_int8");
   const bool hasEnergy = report.contains("energy");
   const std::string alone = modelOnlyOf(report);
-  out += fmt::format("{}{}{}\n", hasEnergy ? ",energy_nj" : "", isAssumed ? ",scales" : "",
-                     alone.empty() ? "" : ",model_only");
+  const bool hasCores = report.contains("cores");
+  out += fmt::format("{}{}{}{}\n", hasCores ? ",cores,split" : "", hasEnergy ? ",energy_nj" : "",
+                     isAssumed ? ",scales" : "", alone.empty() ? "" : ",model_only");
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
     out +=
         fmt::format("{},{},{},{},{},{:.4f},{}", text::csvCell(layer.value("name", "")),
                     of("program"), of("start"), of("done"), of("cycles"),
                     layer.value("mac_utilization", 0.0), text::csvCell(layer.value("bound", "")));
-    out += layer.contains("least_cycles") ? fmt::format(",{},{},{:.4f}", of("least_cycles"),
-                                                        text::csvCell(layer.value("least_by", "")),
-                                                        layer.value("of_least", 0.0))
+    out += layer.contains("least_cycles") ? fmt::format(",{},{},", of("least_cycles"),
+                                                        text::csvCell(layer.value("least_by", "")))
                                           : ",,,";
+    if (layer.contains("of_least")) out += fmt::format("{:.4f}", layer["of_least"].get<double>());
     const Json none = Json::object();
     const Json& causes = layer.contains("causes") ? layer["causes"] : none;
     const Json& busy = layer.contains("busy") ? layer["busy"] : none;
@@ -98,6 +107,7 @@ std::string layersCsv(const Json& report) {
       out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
     for (const char* name : counts) out += fmt::format(",{}", of(name));
     for (const char* name : more) out += fmt::format(",{}", of(name));
+    if (hasCores) out += fmt::format(",{},{}", coreNumbers(layer), layer.value("split", ""));
     if (hasEnergy) out += fmt::format(",{:.2g}", layer.value("energy_nj", 0.0));
     if (isAssumed) out += ",assumed";
     out += alone.empty() ? "\n" : "," + text::csvCell(alone) + "\n";
