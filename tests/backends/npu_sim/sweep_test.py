@@ -38,6 +38,14 @@ batch_dim = ""
 "array.rows+array.columns" = [8, 16, 512]
 "dram.type" = ["HyperRAM-400", "LPDDR5-6400"]
 """
+# Core plans anew for each memory, and compiles the same plan for many.
+PRICES = """models = ["model.cdl"]
+batch_dim = ""
+[vary]
+"dma.load_channels" = [1, 2]
+"dram.type" = ["HyperRAM-400", "DDR4-2400", "LPDDR5-6400"]
+"dram.width_bits" = [32, 64]
+"""
 
 
 def expect(isTrue, what):
@@ -69,8 +77,8 @@ def stopped_child(sweep):
                 os.sched_yield()
             if state_of(pid) != "T":
                 continue
-            # Before it is a program of its own it does not yet end with the sweep.
-            if b"--sweep" not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+            # It ends with the sweep before it has a log.
+            if os.readlink(f"/proc/{pid}/fd/2").endswith(".log"):
                 return child
             signal.pidfd_send_signal(child, signal.SIGCONT)
 
@@ -121,12 +129,52 @@ def main():
         made[0].unlink()
         made[1].write_bytes(made[1].read_bytes()[:100])
         kept = made[2].stat().st_mtime_ns
-        expect("4 of 6 were done before; going on" in sweep("--jobs", "1"), "what was there is not kept")
+        expect("2 of 4 were done before; going on" in sweep("--jobs", "1"), "what was there is not kept")
         expect((results / "sweep.csv").read_bytes() == csv, "the rows differ")
         expect(made[2].stat().st_mtime_ns == kept, "a result that was whole was made again")
         expect("model_only" not in rows[0], rows[0])
         name_what_has_no_hardware(candela, folder)
         compare_with_host(candela, folder)
+        compare_with_runs_alone(candela, folder)
+        lose_one_process(candela, folder)
+
+
+def compare_with_runs_alone(candela, folder):
+    """What simulations of one process take from each other changes nothing: a process of its own says the same."""
+    (folder / "prices.toml").write_text(PRICES)
+    command = [candela, "simulate", "--sweep", folder / "prices.toml"]
+    ended = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True)
+    expect(ended.returncode == 0, f"exit status {ended.returncode}: {ended.stderr}")
+    listed = subprocess.run([*command, "--list", "--json", "-"], capture_output=True, text=True)
+    jobs = json.loads(listed.stdout)["jobs"]
+    expect(len(jobs) == 12, f"{len(jobs)} jobs")
+    for job in jobs:
+        swept = json.loads(pathlib.Path(job["result"]).read_text())
+        words = [candela, *job["command"][1:]]
+        words[words.index("--json") + 1] = "-"
+        alone = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+        for report in (swept, alone):
+            for key in ("compile_ms", "wall_ms", "command"):
+                del report[key]
+        expect(swept == alone, f"{job['id']}: {[key for key in alone if swept.get(key) != alone[key]]} differ from a run alone")
+    expect(len({json.loads(pathlib.Path(job["result"]).read_text())["cycles"] for job in jobs}) > 4, "all configurations take as long")
+
+
+def lose_one_process(candela, folder):
+    """A simulation that is killed fails, and what its process had still to do is done by another one."""
+    (folder / "lost.toml").write_text(PRICES + 'clock_mhz = [500, 501]\n')
+    command = [candela, "simulate", "--sweep", folder / "lost.toml"]
+    sweep = subprocess.Popen([*command, "--jobs", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    child = stopped_child(sweep)
+    if not child:
+        sweep.communicate()
+        return
+    signal.pidfd_send_signal(child, signal.SIGKILL)
+    said = sweep.communicate()[1]
+    expect(sweep.returncode == 1 and "ended by signal 9" in said and "1 of them failed" in said, f"{sweep.returncode}: {said}")
+    expect(len(list((folder / "lost.sweep").glob("*.json"))) == 23, "others were not done")
+    again = subprocess.run(command, capture_output=True, text=True)
+    expect(again.returncode == 0 and "23 of 24 were done before" in again.stdout, again.stdout + again.stderr)
 
 
 def name_what_has_no_hardware(candela, folder):

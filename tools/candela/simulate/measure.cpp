@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "core/support/json.h"
+#include "tools/candela/simulate/reuse.h"
 #include "tools/candela/support/temporary_file.h"
 
 namespace candela::tool {
@@ -168,6 +169,7 @@ Simulation simulateOnce(const RunOptions& run, const std::string& configuration,
   for (const std::string& option :
        {"npu=" + configuration, "report=" + counts.path(), "engine=" + engine})
     options.model.options.push_back("npu_sim." + option);
+  if (Reuse::isOn()) options.model.options.emplace_back("npu_sim.reuse=on");
   if (!timelinePath.empty()) options.model.options.push_back("npu_sim.timeline=" + timelinePath);
   Simulation simulation{.session = openSession(options), .outputs = {}, .measured = {}};
   std::vector<double> latencies;

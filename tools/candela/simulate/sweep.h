@@ -54,7 +54,9 @@ struct SweepCounts {
   size_t refused = 0;
   size_t failed = 0; ///< for another reason, told as a note; the next run tries again
 };
-/// Runs what has no result yet, in `processes` at once. Results that are there are kept.
+/// Runs what has no result yet, in `processes` at once. Results that are there are kept. A process
+/// takes several jobs whose configurations are alike (reuse.h); where it ends early, that is its
+/// job's failure, and others go on in another one. Forks: no other thread may run.
 SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console);
 
 /// A row for each job, done or not.
