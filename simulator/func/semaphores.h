@@ -16,8 +16,8 @@ public:
   /// Needs count() >= tokens.
   Clock take(int tokens);
 
-  int lastWaiter = -1; ///< the slot of the engine that took last, and its clock then
-  uint32_t lastWait = 0;
+  int lastWaiter = -1;   ///< the engine that took last; -1: none did
+  uint32_t lastWait = 0; ///< the place of the instruction that took, among those of its slot
 
 private:
   int count_ = 0;

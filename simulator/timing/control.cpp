@@ -103,7 +103,7 @@ std::optional<Schedule::Blockage> Schedule::blockageOf(const Insn& insn) const {
   int64_t last = insn.waitCount ? tokens[insn.waitCount - 1u].cycle : 0;
   Stall by = Stall::kSemaphore;
   if (insn.op == Op::kAwait) {
-    const Token* const event = eventOf(insn);
+    const Token* const event = awaitedBy(insn);
     if (!event) return Blockage{Stall::kCore, kNever};
     if (event->cycle > last) by = Stall::kCore;
     last = std::max(last, event->cycle);

@@ -99,7 +99,7 @@ void Movement::compress(Box& far, int64_t at, const CompressedConstants& compres
   };
   start_ = base + static_cast<uint64_t>(compressed.placeOf(at));
   int64_t bytes = 0;
-  if (far.runs() > kMostWords) // of so many a mean says it
+  if (far.runs() > kMostWords) // of so many the first one stands for all
     bytes = static_cast<int64_t>(static_cast<double>(blocks(0)) * static_cast<double>(far.runs()));
   else
     for (int64_t k = 0; k < far.lengths[2]; ++k)

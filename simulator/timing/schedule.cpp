@@ -252,7 +252,7 @@ void Schedule::wake(int engine) {
   p.state = State::kReady;
 }
 
-const Schedule::Token* Schedule::eventOf(const Insn& insn) const {
+const Schedule::Token* Schedule::awaitedBy(const Insn& insn) const {
   static constexpr Token kAlways{0, 0};
   const int64_t events = insn.values[field::await::kEvents];
   if (events == 0) return &kAlways;
@@ -267,7 +267,7 @@ bool Schedule::takeTokens(const Insn& insn, InstructionTime& now, int64_t& visib
   std::deque<Token>& tokens = semaphores_[now.waitSemaphore];
   if (tokens.size() < now.waitCount) return false;
   if (insn.op == Op::kAwait) {
-    const Token* const event = eventOf(insn);
+    const Token* const event = awaitedBy(insn);
     if (!event) return false;
     visible = std::max(visible, event->cycle);
     if (insn.values[field::await::kEvents]) now.awaited = event->sequence;
@@ -346,8 +346,8 @@ void Schedule::beginMovement(int engine) {
   const Dram& dram = shared_.memories[p.memory].dram;
   if (p.movement.isStore() && dram.timing().isFlash) {
     const uint32_t at = p.queue.front().instruction;
-    return fail(error("instruction {}: {}it writes to second, {}, which is flash", at,
-                      binary_.origin(at), dram.timing().name));
+    return fail(error("{}instruction {}: {}it writes to second, {}, which is flash",
+                      binary_.coreText(at), at, binary_.origin(at), dram.timing().name));
   }
   p.now.memory = static_cast<uint8_t>(p.memory);
   p.now.memoryBytes = p.movement.isDram() ? p.movement.farBytes() : 0;

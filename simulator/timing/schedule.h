@@ -204,7 +204,7 @@ private:
   void signal(const InstructionTime& ended);
   bool takeTokens(const Insn& insn, InstructionTime& now, int64_t& visible);
   /// The event that an await waits for; null: it is not there.
-  const Token* eventOf(const Insn& insn) const;
+  const Token* awaitedBy(const Insn& insn) const;
   void post(int engine, const Insn& insn, const InstructionTime& ended);
   void wakeAwaiting(int64_t now);
   std::string awaitText(const Insn& insn) const;
