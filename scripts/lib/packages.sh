@@ -6,7 +6,7 @@ packages_build="g++ cmake ninja-build ccache git ca-certificates
   llvm-19-dev ocl-icd-opencl-dev opencl-headers libsystemc-dev
   pybind11-dev python3-dev"
 packages_test="clang-format-19 python3 python3-numpy python3-onnx
-  python3-pip python3-setuptools python3-venv python3-wheel libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools verilator libonnx-testdata pkgconf groff-base zsh fish qemu-user pocl-opencl-icd
+  python3-pip python3-setuptools python3-venv python3-wheel libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools verilator libonnx-testdata pkgconf groff-base zsh fish python3-sphinx python3-myst-parser furo qemu-user pocl-opencl-icd
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
   gcc-arm-none-eabi picolibc-arm-none-eabi qemu-system-arm lld-19 nodejs"
 packages_nightly="yosys chromium clang-tidy-19 dpkg-dev lintian mmdebstrap"
