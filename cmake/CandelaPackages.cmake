@@ -1,6 +1,6 @@
 # Packages of what is installed: `cpack -G DEB` and `cpack -G TGZ` in a build folder; scripts/packages builds for that and calls
 # them. Included after CandelaInstall by the root CMakeLists.txt: each component of an installation belongs to one package
-# (packages_components holds us to it). The archive is a plain installation, which may lie anywhere.
+# (the test package_packages holds us to it). The archive is a plain installation, which may lie anywhere.
 
 set(CPACK_PACKAGE_NAME candela)
 set(CPACK_PACKAGE_VENDOR Candela)
@@ -183,7 +183,7 @@ sockets of TLM-2.0, for programs without the rest of Candela."
     RECOMMENDS libsystemc-dev)
 endif()
 
-if(TARGET candela_python AND TARGET candela_sdk)
+if(TARGET candela_python AND TARGET candela_sdk AND CANDELA_PYTHON STREQUAL "/usr/bin/python3") # no other Python reads Debian's folder
   get_property(python_minor GLOBAL PROPERTY CANDELA_PYTHON_MINOR)
   math(EXPR next_python "${python_minor} + 1")
   foreach(script IN ITEMS postinst prerm)

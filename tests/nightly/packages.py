@@ -8,7 +8,8 @@ as all of Candela. Then
 
   lint        lintian finds nothing, beside what packaging/debian says with a reason
   contents    what was compiled is stripped, has no search path, and each package names the others that it needs
-  install     the steps of packaging/Containerfile, in a bare system that mmdebstrap makes (--system: that one)
+  image       the steps of packaging/Containerfile, in a bare system that mmdebstrap makes (--system: that one)
+  install     the other packages, and what a developer has
   manual      pages, and the completion of bash where the shell looks for it
   run         the digits by each backend, as a user without rights, options or variables of the environment
   python      the same by the package for Python, and the tool as functions
@@ -145,7 +146,7 @@ def steps_of_containerfile():
     return steps, {name: value.strip('"') for name, value in arguments.items()}
 
 
-def install(folder, system):
+def image(folder, system):
     expect(not system.named(), f"the bare system has {system.named()}")
     system.said(f"useradd --create-home {USER}")
     steps, arguments = steps_of_containerfile()
@@ -158,7 +159,12 @@ def install(folder, system):
         elif instruction == "RUN":
             defaults = "".join(f"{name}='{value}'; " for name, value in arguments.items())
             system.said(defaults + text)
-    # What the image leaves out.
+    for package in ("candela", "candela-backend-cpu", "candela-backend-npu-sim", "candela-backend-opencl", "candela-examples"):
+        expect(package in system.named(), f"the image has no package {package}")
+    expect("Usage: candela" in system.user("candela --help"), "candela --help does not answer")
+
+
+def install(folder, system):
     os.makedirs(f"{system.folder}/packages")
     for path in folder.glob("*.deb"):
         shutil.copy(path, f"{system.folder}/packages")
@@ -269,7 +275,7 @@ def main():
         return 2
 
     results = []
-    for check in (lint, contents, install, manual, run, python, build, purge, archive):
+    for check in (lint, contents, image, install, manual, run, python, build, purge, archive):
         try:
             check(folder, system)
             results.append({"check": check.__name__, "passed": True})

@@ -100,6 +100,11 @@ class Packages(unittest.TestCase):
                  *self.pkg_config(moved, "--cflags", "candela-simulator"))
             self.assertIn("-lfmt", self.pkg_config(moved, "--libs", "candela-simulator"))
 
+    def test_changelog_is_of_this_version(self):
+        version = said(self.whole / "bin/candela", "--version").strip()
+        first = (SOURCE / "packaging/debian/changelog").read_text().splitlines()[0]
+        self.assertIn(f"({version}-1)", first)
+
     def test_symbols_file_is_that_of_the_linker_script(self):
         script = (SOURCE / "core/runtime/api/libcandela.map").read_text()
         names = re.findall(r"^ +(candela_\w+);", script, re.M)

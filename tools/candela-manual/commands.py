@@ -96,10 +96,9 @@ def choices(label, text):
         heads = [re.match(r"([\w-]+)(?::|$| \()", part.strip()) for part in text.split(";")]
         return [head[1] for head in heads if head]
     if label.split("=")[0] in ("TEXT", "TYPE"):
-        listed = re.match(r"((?:[\w-]+, (?:of [\w ]+, )?)*)(?:or )?([\w-]+) or ([\w-]+)(?= \(|$)|((?:[\w-]+, (?:of [\w ]+, )?)+)or ([\w-]+)", text)
-        if listed:
-            return [word for word in re.findall(r"[\w-]+(?=,|$| or|\b)", listed[0].replace(", of scores", ""))
-                    if word not in ("or", "of")]
+        parts = re.split(r",? or |, ", text.split("(")[0].strip())
+        words = [part for part in parts if re.fullmatch(r"[\w-]+", part)]
+        return words if " or " in text and len(words) > 1 else []
     return [label] if re.fullmatch(r"[a-z]+", label) else []
 
 
@@ -107,8 +106,8 @@ def kind_of(label, text, presets, passes):
     word = re.split(r"[:={ ]", label, maxsplit=1)[0] if not re.match(r"[A-Z\[]\S*=", label) else label
     key = re.match(r"(\[?\w+=\]?)(.*)", word)
     value = key[2] if key and key[2] else word
-    extensions = sorted(set(re.findall(rf"\.({EXTENSIONS})\b", f"{value} {text}" if "FILE" in value or value == "MODEL..." else value)),
-                        key=f"{value} {text}".index)
+    named = f"{value} {text}" if "FILE" in value else value
+    extensions = list(dict.fromkeys(re.findall(rf"\.({EXTENSIONS})\b", named)))
     if re.match(r"B([\[=]|$)", label):
         return Kind("backends", list="," in label or "by preference" in text)
     if label == "CONFIG":
@@ -158,7 +157,8 @@ def read(candela, words, presets, passes):
     parts = sections(said(candela, *words, "--help"))
     summary, usage = parts["head"][0], parts["head"][1].removeprefix("Usage: ")
     prose = [" ".join(block.split()) for block in "\n".join(parts["prose"]).split("\n\n") if block.strip()]
-    positionals, options = ([argument(*row, presets, passes) for row in rows(parts.get(name, []))] for name in ("Positionals", "Options"))
+    positionals, options = ([argument(*row, presets, passes) for row in rows(parts.get(name, []))]
+                            for name in ("Positionals", "Options"))
     commands = [read(candela, [*words, name], presets, passes) for name, _ in rows(parts.get("Subcommands", []))]
     examples = [line.removeprefix("  ") for line in parts.get("Examples", parts.get("Example", []))]
     return Command(words, summary, usage, positionals, options, examples, prose, commands)
