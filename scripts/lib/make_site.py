@@ -97,7 +97,9 @@ def rewritten(path, text):
         if is_external(target) or target.startswith("#"):
             return match[0]
         goal = goal_of(path, target)
-        if not goal:  # a folder
+        if not goal and not (ROOT / os.path.dirname(path) / unquote(target)).is_dir():
+            return match[0]  # Sphinx says that it leads nowhere
+        if not goal:
             return re.sub(r"^\[(.*)\]\(<?$", r"\1", match[1])
         if goal == "README.md":
             goal = "index.md"
@@ -211,10 +213,10 @@ def broken_links(site):
     return broken, count
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, required=True)
-    output = parser.parse_args().output
+    output = parser.parse_args(arguments).output
     with tempfile.TemporaryDirectory(prefix="candela_site_") as place:
         sources, made = pathlib.Path(place) / "sources", pathlib.Path(place) / "made"
         sources.mkdir()

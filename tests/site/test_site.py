@@ -2,12 +2,16 @@
 """The site of the documentation is whole, and its faults are found."""
 
 import ast
+import contextlib
+import io
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
@@ -49,6 +53,24 @@ class Site(unittest.TestCase):
                 with self.subTest(message):
                     (folder / "b.html").write_text('<p id="there"></p>' + text)
                     self.assertEqual(make_site.broken_links(folder)[0], [message])
+
+    def test_a_page_that_is_not_there(self):
+        with tempfile.TemporaryDirectory(prefix="candela_site_") as place:
+            root = pathlib.Path(place)
+            shutil.copytree(SOURCE / "python/candela", root / "python/candela")
+            (root / "CMakeLists.txt").write_text("project(Candela VERSION 1.2.3)\n")
+            (root / "docs").mkdir()
+            (root / "docs/python.md").write_text("# Python\n")
+            (root / "README.md").write_text("# Candela\n\n[here](docs/python.md)\n")
+            with mock.patch.object(make_site, "ROOT", root), mock.patch.object(make_site.sys, "executable", "/usr/bin/python3"):
+                self.assertEqual(make_site.main(["--output", str(root / "site")]), 0)
+                said = io.StringIO()
+                for link in ("docs/nowhere.md", "docs/python.md#nothing", "nothing.txt"):
+                    (root / "README.md").write_text(f"# Candela\n\n[here]({link})\n")
+                    with self.subTest(link), contextlib.redirect_stderr(said):
+                        self.assertEqual(make_site.main(["--output", str(root / "site")]), 1)
+                        self.assertIn(link, said.getvalue())
+            self.assertIn("Candela 1.2.3", (root / "site/index.html").read_text())
 
     def test_links_mean_the_same(self):
         for path, text, expected in (("docs/python.md", "[a](../README.md#figures)", "[a](../index.md#figures)"),
