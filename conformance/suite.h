@@ -20,6 +20,7 @@ namespace tiers {
 Result<std::vector<Case>> memoryCases(const Selection& selection);
 Result<std::vector<Case>> queueCases(const Selection& selection);
 Result<std::vector<Case>> onnxCases(const Selection& selection);
+Result<std::vector<Case>> gradientCases(const Selection& selection);
 Result<std::vector<Case>> fuzzCases(const Selection& selection);
 } // namespace tiers
 namespace tiers::abi {

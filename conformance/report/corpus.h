@@ -11,7 +11,7 @@ struct SuiteVersion {
   auto operator<=>(const SuiteVersion&) const = default;
   std::string text() const { return fmt::format("{}.{}", major, minor); }
 };
-inline constexpr SuiteVersion kSuiteVersion{0, 4};
+inline constexpr SuiteVersion kSuiteVersion{0, 5};
 /// "1.4". Failure: invalid_argument.
 Result<SuiteVersion> parseSuiteVersion(const std::string& text);
 

@@ -15,13 +15,15 @@ struct Comparison {
 };
 
 /// Compares the gradient of a random weighted sum of the graph's float outputs with its central
-/// differences: along each of a few elements of the float inputs, and along random directions.
-/// The graph's float values are f64. Reports differences as failures of the test.
-///
-/// With D(h) the difference of step h, D(h/2) is off by a third of D(h) - D(h/2) up to terms of
-/// h^4, and by the roundings of two sums, divided by h. The bound is twice that difference and 256
-/// such roundings. Where an edge lies within the step nothing is compared.
+/// differences (conformance/judge/slopes.h). The graph's float values are f64. Reports differences
+/// as failures of the test.
 void compareGradients(const graph::Graph& graph, const std::vector<Tensor>& inputs,
                       conformance::random::Random& random, Comparison& comparison);
+
+/// The same of a graph that was differentiated already: what does not agree; empty where all does.
+/// Failure: it does not run.
+Result<std::string> disagreement(const graph::Graph& graph, const graph::Graph& differentiated,
+                                 const std::vector<Tensor>& inputs,
+                                 conformance::random::Random& random, Comparison& comparison);
 
 } // namespace candela::testing
