@@ -12,7 +12,12 @@ struct ModelFile {
   import::onnx_io::Model model;
 };
 
-/// Failures: io; bad_model; unsupported where the file is none of ONNX.
+/// The model with those Constant nodes of its main graph as initializers that layers read as
+/// parameters; some exporters write weights so. Others stay.
+import::onnx_io::Model withConstantsAsInitializers(const import::onnx_io::Model& model);
+
+/// Weights that are Constant nodes are initializers of the model. Failures: io; bad_model;
+/// unsupported where the file is none of ONNX.
 Result<ModelFile> readModelFile(const std::string& path);
 /// The same of a file's content; `path` is for messages and for files beside it.
 Result<ModelFile> parseModelFile(Bytes content, const std::string& path);

@@ -96,6 +96,11 @@ void addCourse(CLI::App* command, TrainArguments& a, Console& console) {
       ->type_name("B")
       ->capture_default_str();
   addRepeated(command, "--option", a.options, "for a backend", "[B.]KEY=VALUE");
+  command
+      ->add_option("--threads", a.threads,
+                   "threads of the host, and of backends that have an option threads")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
   command->add_option("-o,--output", a.output, "the trained model")
       ->required()
       ->type_name("FILE.onnx");

@@ -32,15 +32,52 @@ double numberAt(const Tensor& tensor, int64_t i) {
                               : static_cast<double>(integerOf(tensor.elem, bits));
 }
 
-Tensor converted(const Tensor& tensor, Elem elem, double factor) {
+/// The integers of a type, both ends counted in.
+struct Whole {
+  __int128 lo, hi;
+};
+Whole rangeOf(Elem elem) {
+  const int bits = elemBits(elem);
+  if (elem == Elem::bool_) return {0, 1};
+  if (isSigned(elem)) return {-(__int128(1) << (bits - 1)), (__int128(1) << (bits - 1)) - 1};
+  return {0, (__int128(1) << bits) - 1};
+}
+
+/// The element as the type has it; nullopt where that has no such number.
+std::optional<uint64_t> bitsOf(const Tensor& tensor, int64_t i, Elem elem, double factor) {
+  if (isFloat(elem)) {
+    const double value = numberAt(tensor, i) * factor;
+    const uint64_t bits = fromReal(elem, value);
+    if (std::isfinite(value) && !std::isfinite(toReal(elem, bits))) return std::nullopt;
+    return bits;
+  }
+  __int128 whole = 0;
+  if (!isFloat(tensor.elem) && factor == 1) {
+    whole = integerOf(tensor.elem, loadElement(tensor.elem, tensor.bytes.data(), i));
+  } else {
+    constexpr double kMost = 0x1p63;
+    const double value = numberAt(tensor, i) * factor;
+    if (value != std::floor(value) || std::abs(value) >= kMost) return std::nullopt;
+    whole = static_cast<int64_t>(value);
+  }
+  const Whole range = rangeOf(elem);
+  if (whole < range.lo || whole > range.hi) return std::nullopt;
+  return static_cast<uint64_t>(whole) & elemMask(elem);
+}
+
+/// An array as an input takes it; `path` and `what` are for the message where that has not all
+/// numbers of the array.
+Tensor converted(const std::string& path, const Tensor& tensor, Elem elem, double factor,
+                 const std::string& what) {
   if (tensor.elem == elem && factor == 1) return tensor;
   Tensor made = check(Tensor::zeros(elem, tensor.dims));
+  const int64_t each = std::max<int64_t>(1, tensor.count() / std::max<int64_t>(1, tensor.dims[0]));
   for (int64_t i = 0; i < tensor.count(); ++i) {
-    const double value = numberAt(tensor, i) * factor;
-    const uint64_t bits = isFloat(elem)
-                              ? fromReal(elem, value)
-                              : static_cast<uint64_t>(static_cast<int64_t>(value)) & elemMask(elem);
-    storeElement(elem, made.bytes.mutableData(), i, bits);
+    const auto bits = bitsOf(tensor, i, elem, factor);
+    if (!bits)
+      fail(kBadInput, "{}: sample {} has an element {}, which {} has not: it is {}", path, i / each,
+           numberAt(tensor, i) * factor, elemName(elem), what);
+    storeElement(elem, made.bytes.mutableData(), i, *bits);
   }
   return made;
 }
@@ -154,7 +191,8 @@ TrainingData::TrainingData(const Model& model, const std::vector<std::string>& s
       isCommonUsed = true;
     }
     arrays_[file.name] =
-        converted(array, input->elem, factor == factors.end() ? 1 : factor->second);
+        converted(file.value, array, input->elem, factor == factors.end() ? 1 : factor->second,
+                  fmt::format("the type of input '{}'", file.name));
   }
   for (const ValueInfo& input : inputs)
     if (!arrays_.count(input.name)) fail(kBadInput, "--data: nothing for input '{}'", input.name);
@@ -257,7 +295,7 @@ void TrainingLabels::check(train::Loss loss, const graph::TensorType& type, int6
   } else {
     checkFinite(path_, labels_);
   }
-  labels_ = converted(labels_, type.elem, 1);
+  labels_ = converted(path_, labels_, type.elem, 1, "the type of labels");
 }
 
 std::string TrainingLabels::hash() const { return hashOf(labels_); }

@@ -13,15 +13,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::shared_ptr<runtime::plugin::Device>>
-devicesFor(const std::string& backends, const std::vector<std::string>& options) {
+/// Adds how many threads there are to what a backend is told, where it has such an option.
+bool passThreads(const runtime::plugin::FoundDevice& found, int threads,
+                 std::vector<std::string>& options) {
+  for (const cdl_option_schema_t& option : found.plugin->options()) {
+    if (std::string_view(option.name) != "threads") continue;
+    options.push_back(fmt::format("{}.threads={}", found.plugin->name(), threads));
+    return true;
+  }
+  return false;
+}
+
+std::vector<std::shared_ptr<runtime::plugin::Device>> devicesFor(const TrainArguments& a,
+                                                                 Console& console) {
+  std::vector<std::string> options = a.options;
+  if (a.threads > 0) {
+    for (const std::string& option : options)
+      if (const std::string key = option.substr(0, option.find('='));
+          key == "threads" || key.ends_with(".threads"))
+        fail(kBadInput, "--threads {}: --option says how many threads too", a.threads);
+    sdk::setThreads(static_cast<uint32_t>(a.threads));
+  }
   std::vector<std::shared_ptr<runtime::plugin::Device>> devices;
-  for (const std::string& name : splitList(backends)) {
+  bool isPassed = false;
+  for (const std::string& name : splitList(a.backends)) {
     if (name == "soft") continue;
     const auto found = check(runtime::plugin::findDevice(name));
+    if (a.threads > 0) isPassed |= passThreads(found, a.threads, options);
     devices.push_back(check(found.open(optionsOf(options, found))));
   }
   checkBackendOptions(options, devices);
+  if (a.threads > 0 && !isPassed && !devices.empty())
+    console.note("--threads {}: for the host's steps alone: backend {} has no such option",
+                 a.threads, a.backends);
   return devices;
 }
 
@@ -151,7 +175,7 @@ Training::Training(const TrainArguments& arguments, Console& console)
   if (a_.resumes && a_.checkpoint.empty()) fail(kBadInput, "--resume needs --checkpoint FILE");
   if (a_.testData.empty() != a_.testLabels.empty())
     fail(kBadInput, "--test-data and --test-labels go together");
-  devices_ = devicesFor(a_.backends, a_.options);
+  devices_ = devicesFor(a_, console_);
   file_ = check(train::readModelFile(a_.path));
   parameters_ = check(train::parametersOf(file_.model, a_.freeze));
   checkBatch(file_.model, a_.batch);

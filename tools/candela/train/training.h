@@ -27,6 +27,7 @@ struct TrainArguments {
   int64_t shift = 0;
   uint64_t seed = 0;
   std::optional<uint64_t> initSeed;
+  int threads = 0; ///< 0: as many as are usual
   bool resumes = false;
 };
 

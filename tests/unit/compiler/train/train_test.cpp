@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/compiler/import/onnx_io/write.h"
+#include "core/compiler/train/model_file.h"
 #include "core/compiler/train/optimizers.h"
 #include "core/compiler/train/step_graph.h"
 #include "core/reference/reference.h"
@@ -227,6 +229,40 @@ TEST(Parameters, AreConstantsOfALayersChannels) {
                             {"Add", {"g", "beta"}, "h"},
                             {"MatMul", {"h", "w"}, "y"}}),
               ElementsAre("gamma", "beta", "w"));
+}
+
+/// Exporters write weights as Constant nodes too: those that layers read are trained, and stand as
+/// initializers in what is written.
+TEST(ModelFile, TakesConstantNodesOfLayersAsParameters) {
+  Model model = smallModel();
+  model.isOnnx = false; // there is no file that it was read from
+  std::vector<import::onnx_io::Node> constants;
+  for (const char* name : {"w", "half"}) {
+    auto& initializers = model.graph.initializers;
+    const auto at = std::ranges::find(initializers, name, &import::onnx_io::Initializer::name);
+    import::onnx_io::Node node;
+    node.name = std::string(name) + "_node";
+    node.opType = "Constant";
+    node.outputs = {name};
+    node.attributes["value"] = at->tensor;
+    constants.push_back(std::move(node));
+    initializers.erase(at);
+  }
+  model.graph.nodes.insert(model.graph.nodes.begin(), constants.begin(), constants.end());
+  const std::string path = ::testing::TempDir() + "constants.onnx";
+  ASSERT_TRUE(import::onnx_io::writeModel(model, path).isOk());
+  const ModelFile file = readModelFile(path).orAbort();
+  auto parameters = parametersOf(file.model, {}).orAbort();
+  ASSERT_THAT(namesOf(parameters), ElementsAre("w", "b", "scale", "bias", "mean", "var"));
+  EXPECT_EQ(file.model.graph.nodes.front().outputs[0], "half"); // which no layer reads
+  parameters[0].value = Tensor::of<float>(Elem::f32_, {3, 4}, std::vector<float>(12, 7));
+  ASSERT_TRUE(writeTrained(file, parameters, path).isOk());
+  const Model written = import::onnx_io::readModel(path).orAbort();
+  EXPECT_EQ(written.graph.nodes.size(), file.model.graph.nodes.size());
+  const auto learned =
+      std::ranges::find(written.graph.initializers, "w", &import::onnx_io::Initializer::name);
+  ASSERT_NE(learned, written.graph.initializers.end());
+  EXPECT_EQ(learned->tensor.as<float>()[11], 7);
 }
 
 TEST(Parameters, BeginBySeedAndRole) {
