@@ -84,10 +84,12 @@ private:
     const Part part = partOf(graph_, group);
     if (leavesUnranked(part)) return false;
     try {
-      if (leavesHosts(group, placementOf(compiler_.report(graph_, part)))) {
-        compiler_.forget(part);
+      const Compiler::Answer answer = compiler_.ask(graph_, part);
+      if (leavesHosts(group, placementOf(answer.placement))) {
+        compiler_.forget(answer.key);
         return false;
       }
+      found_.kept.push_back(answer.key);
     } catch (const std::exception& error) {
       leaveCulprits(group, error.what());
       return false;
@@ -126,10 +128,8 @@ private:
   }
 
   std::optional<std::string> refusalOf(const std::vector<size_t>& nodes) const {
-    const Part part = partOf(graph_, nodes);
     try {
-      compiler_.report(graph_, part);
-      compiler_.forget(part);
+      compiler_.forget(compiler_.ask(graph_, partOf(graph_, nodes)).key);
       return std::nullopt;
     } catch (const std::exception& error) {
       return firstLine(error.what());
@@ -200,7 +200,9 @@ bool takesWhole(const Api& api, Compiler& compiler, const ProviderOptions& optio
   graph.nodes.push_back(readNode(api, node, graph.values));
   if (graph.nodes[0].name.empty()) graph.nodes[0].name = graph.nodes[0].op;
   graph.outputs = graph.nodes[0].outputs;
-  return !capabilityOf(compiler, options, graph).parts.empty();
+  const Capability capability = capabilityOf(compiler, options, graph);
+  for (const std::string& key : capability.kept) compiler.forget(key);
+  return !capability.parts.empty();
 }
 
 } // namespace candela::ort

@@ -13,6 +13,7 @@ namespace candela::ort {
 struct Capability {
   std::vector<Part> parts;                 ///< connected, acyclic, each as large as it can be
   std::map<std::string, std::string> left; ///< why a node stays with ONNX Runtime, by its name
+  std::vector<std::string> kept;           ///< keys of what the compiler keeps of the parts
 };
 
 /// Asks Candela and its backends by compiling: all that could go first, then without what could

@@ -17,13 +17,8 @@ struct Sample {
 };
 constexpr Sample kSamples[] = {{1, 64}, {1, 8}, {8, 8}, {2, 32}, {1, 1}};
 
-std::string keyOf(const Part& part) {
-  std::string key;
-  for (const auto* names : {&part.inputs, &part.outputs}) {
-    for (const std::string& name : *names) key += name + '\n';
-    key += '\n';
-  }
-  return key;
+std::string keyOf(const std::string& bytes) {
+  return std::to_string(bytes.size()) + ":" + std::to_string(std::hash<std::string>()(bytes));
 }
 
 bool isStatic(const GraphView& graph, const Part& part) {
@@ -94,16 +89,26 @@ Compiled Compiler::compileBytes(const GraphView& graph, const std::string& bytes
       sdk::Model::compile(bytes.data(), bytes.size(), name, options));
 }
 
-std::string Compiler::report(const GraphView& graph, const Part& part) {
-  if (isStatic(graph, part)) return compile(graph, part)->reportJson();
+Compiler::Answer Compiler::ask(const GraphView& graph, const Part& part) {
   const std::string bytes = writeModel(api_, graph, part);
   sdk::Options options = options_.compile;
   options.bindAtRun = true; // for shapes that depend on data
+  if (isStatic(graph, part)) {
+    const std::string key = keyOf(bytes);
+    Compiled& kept = kept_[key];
+    try {
+      if (!kept) kept = compileBytes(graph, bytes, options);
+    } catch (...) {
+      forget(key);
+      throw;
+    }
+    return {kept->reportJson(), key};
+  }
   std::optional<sdk::Error> first;
   for (const Sample sample : kSamples) {
     options.shapes = shapesOf(graph, part, sample);
     try {
-      return compileBytes(graph, bytes, options)->reportJson();
+      return {compileBytes(graph, bytes, options)->reportJson(), ""};
     } catch (const sdk::Error& error) {
       if (error.status() == CANDELA_UNSUPPORTED) throw; // of no size
       if (!first) first = error;
@@ -112,17 +117,17 @@ std::string Compiler::report(const GraphView& graph, const Part& part) {
   throw *first;
 }
 
-void Compiler::forget(const Part& part) { kept_.erase(keyOf(part)); }
-
 Compiled Compiler::compile(const GraphView& graph, const Part& part) {
-  const std::string key = keyOf(part);
-  const auto kept = kept_.find(key);
-  if (kept != kept_.end()) return kept->second;
+  const std::string bytes = writeModel(api_, graph, part);
+  const auto kept = kept_.find(keyOf(bytes));
+  if (kept != kept_.end()) {
+    Compiled compiled = kept->second;
+    kept_.erase(kept);
+    return compiled;
+  }
   sdk::Options options = options_.compile;
   options.bindAtRun = true;
-  Compiled compiled = compileBytes(graph, writeModel(api_, graph, part), options);
-  if (isStatic(graph, part)) kept_[key] = compiled;
-  return compiled;
+  return compileBytes(graph, bytes, options);
 }
 
 } // namespace candela::ort

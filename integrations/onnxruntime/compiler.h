@@ -19,13 +19,19 @@ class Compiler {
 public:
   Compiler(const Api& api, const ProviderOptions& options) : api_(api), options_(options) {}
 
-  /// The placement report of a part, whose open dims get sizes for the question. Throws sdk::Error
-  /// or Failure where Candela does not import it.
-  std::string report(const GraphView& graph, const Part& part);
-  /// The part to run; its open dims are those of each run. Throws as report does.
+  /// What Candela says of a part.
+  struct Answer {
+    std::string placement; ///< the report of candela_report_json
+    std::string key;       ///< of what is kept; empty: nothing
+  };
+  /// Compiles a part, whose open dims get sizes for the question; one without them is kept for
+  /// compile(). Throws sdk::Error or Failure where Candela does not import it.
+  Answer ask(const GraphView& graph, const Part& part);
+  /// Lets go of what ask() kept.
+  void forget(const std::string& key) { kept_.erase(key); }
+  /// The part to run, which is kept no longer; its open dims are those of each run. Throws as ask()
+  /// does.
   Compiled compile(const GraphView& graph, const Part& part);
-  /// Lets go of a part that is not wanted after all.
-  void forget(const Part& part);
 
 private:
   Compiled compileBytes(const GraphView& graph, const std::string& bytes,
@@ -33,7 +39,8 @@ private:
 
   const Api& api_;
   const ProviderOptions& options_;
-  std::map<std::string, Compiled> kept_; ///< static parts, by what they make
+  /// By the content of their models: names of values are those of one graph alone.
+  std::map<std::string, Compiled> kept_;
 };
 
 /// Whether a value can go in and out of Candela's models.

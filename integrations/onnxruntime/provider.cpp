@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "integrations/onnxruntime/context.h"
 
@@ -24,7 +25,10 @@ Part wholeOf(const GraphView& graph, const std::vector<std::string>& outputs) {
   std::vector<size_t> all(graph.nodes.size());
   for (size_t node = 0; node < all.size(); ++node) all[node] = node;
   Part part = partOf(graph, all);
-  part.outputs = outputs;
+  // In the order in which the part was asked for, where it is the same.
+  if (std::set<std::string>(outputs.begin(), outputs.end()) !=
+      std::set<std::string>(part.outputs.begin(), part.outputs.end()))
+    part.outputs = outputs;
   return part;
 }
 
@@ -78,7 +82,7 @@ void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     for (const size_t node : part.nodes) nodes.push_back(view.nodes[node].node);
     api_.call(EpGraphSupportInfo_AddNodesToFuse, support, nodes.data(), nodes.size(), &fusion);
   }
-  tell(view, capability);
+  tell(view, capability, api_.get<const OrtNode*>(Graph_GetParentNode, graph) != nullptr);
 }
 
 void Provider::claimContexts(const GraphView& graph, OrtEpGraphSupportInfo* support) {
@@ -100,22 +104,27 @@ bool Provider::isInsideTaken(const OrtGraph* graph, const GraphView& view) {
   return false;
 }
 
-void Provider::tell(const GraphView& graph, const Capability& capability) const {
+void Provider::tell(const GraphView& graph, const Capability& capability, bool isNested) const {
   size_t taken = 0;
+  size_t asked = 0;
   for (const Part& part : capability.parts) taken += part.nodes.size();
-  // Everything left is rarely what was meant: a file of pins that cannot be read, a wrong device.
-  const bool isNothing = taken == 0 && capability.left.size() == graph.nodes.size();
-  api_.log(logger_, isNothing ? Severity::Warning : Severity::Info,
-           "Candela (" + options_.compile.backends + "): " + std::to_string(taken) + " of " +
-               std::to_string(graph.nodes.size()) + " nodes in " +
-               std::to_string(capability.parts.size()) + " parts" +
-               (isNothing ? "; of the first, " + capability.left.begin()->second : ""));
+  std::vector<std::string> lines;
   for (const NodeView& node : graph.nodes) {
+    if (isContext(node)) continue;
+    ++asked;
     const auto left = capability.left.find(node.name);
     if (left != capability.left.end())
-      api_.log(logger_, Severity::Info,
-               "Candela leaves " + textOf(node) + " to ONNX Runtime: " + left->second);
+      lines.push_back("Candela leaves " + textOf(node) + " to ONNX Runtime: " + left->second);
   }
+  if (asked == 0) return;
+  // That everything stays is rarely what was meant: another device, a file of pins for another
+  // model.
+  const bool isWarning = taken == 0 && !isNested;
+  api_.log(logger_, isWarning ? Severity::Warning : Severity::Info,
+           "Candela (" + options_.compile.backends + "): " + std::to_string(taken) + " of " +
+               std::to_string(asked) + " nodes in " + std::to_string(capability.parts.size()) +
+               " parts" + (isWarning ? ". " + lines.at(0) : ""));
+  for (const std::string& line : lines) api_.log(logger_, Severity::Info, line);
 }
 
 std::unique_ptr<NodeCompute> Provider::compile(const Fused& fused, OrtNode** context) {
@@ -126,7 +135,6 @@ std::unique_ptr<NodeCompute> Provider::compile(const Fused& fused, OrtNode** con
     return computeOf(loadContext(api_, options_, view.modelPath, view.nodes[0]), inputs, outputs);
   const Part part = wholeOf(view, outputs);
   auto node = computeOf(compiler_.compile(view, part), inputs, outputs);
-  compiler_.forget(part);
   if (options_.makesContext && context) {
     const std::string name = api_.get<const char*>(Node_GetName, fused.node);
     *context = makeContext(api_, options_, view.modelPath, {name, inputs, outputs, fused.isFirst},

@@ -32,7 +32,7 @@ private:
                                          const std::vector<std::string>& outputs);
   void release(abi::OrtNodeComputeInfo** infos, size_t count);
   void writeTrace(const sdk::Model& model);
-  void tell(const GraphView& graph, const Capability& capability) const;
+  void tell(const GraphView& graph, const Capability& capability, bool isNested) const;
 
   const Api& api_;
   ProviderOptions options_;
