@@ -32,6 +32,12 @@ constexpr const char* kModel = "onnx, compiled for the shapes of each run";
 struct Content {
   std::map<std::string, std::string> texts;
   std::map<std::string, int64_t> numbers;
+
+  /// Empty where there is none.
+  std::string text(const char* name) const {
+    const auto found = texts.find(name);
+    return found == texts.end() ? std::string() : found->second;
+  }
 };
 
 Content contentOf(const Api& api, const OrtNode* node) {
@@ -127,20 +133,27 @@ std::vector<const char*> pointersOf(const std::vector<std::string>& names) {
 
 /// Refuses what another version or for others made.
 void checkContent(const ProviderOptions& options, const NodeView& node, const Content& content) {
-  const auto textAt = [&](const char* name) {
-    const auto found = content.texts.find(name);
-    return found == content.texts.end() ? std::string() : found->second;
-  };
-  const std::string version = textAt(kVersion);
+  const std::string version = content.text(kVersion);
   if (version != candela_version())
     throw Failure(ErrorCode::InvalidGraph, textOf(node) + " was compiled by Candela " + version +
                                                ", and this is " + candela_version() +
                                                ": compile the model again");
-  const std::string backends = textAt(kBackends);
+  const std::string backends = content.text(kBackends);
   if (options.namesBackend && backends != options.compile.backends)
     throw Failure(ErrorCode::InvalidGraph, textOf(node) + " was compiled for backend '" + backends +
                                                "', and the session says '" +
                                                options.compile.backends + "'");
+}
+
+/// The backends that a node names, for a session that names none: a file may say names, which are
+/// looked up, and never paths, which are code.
+std::string backendsOf(const NodeView& node, const Content& content) {
+  const std::string backends = content.text(kBackends);
+  if (backends.find('/') != std::string::npos || backends.find(".so") != std::string::npos)
+    throw Failure(ErrorCode::InvalidGraph,
+                  textOf(node) + " names the plugin '" + backends +
+                      "' by a path, which no model may: say it as the option backend");
+  return backends;
 }
 
 /// The file beside the model that a node names: never one elsewhere.
@@ -158,9 +171,7 @@ fs::path pathOfPart(const NodeView& node, const std::string& modelPath, const st
 } // namespace
 
 bool isOwnContext(const Api& api, const NodeView& node) {
-  const Content content = contentOf(api, node.node);
-  const auto source = content.texts.find(kSource);
-  return source != content.texts.end() && source->second == kProviderName;
+  return contentOf(api, node.node).text(kSource) == kProviderName;
 }
 
 Stored store(const sdk::Model& part, const std::function<std::string()>& onnx) {
@@ -213,13 +224,12 @@ Compiled loadContext(const Api& api, const ProviderOptions& options, const std::
   const auto embedded = content.numbers.find(kEmbedded);
   if (embedded != content.numbers.end() && embedded->second == 0)
     bytes = readFile(pathOfPart(node, modelPath, blob->second));
-  const auto form = content.texts.find(kForm);
   const std::string name = textOf(node);
-  if (form == content.texts.end() || form->second != kModel)
+  if (content.text(kForm) != kModel)
     return std::make_shared<sdk::Model>(sdk::Model::load(bytes.data(), bytes.size(), name));
   sdk::Options compile = options.compile;
   compile.bindAtRun = true;
-  if (!options.namesBackend) compile.backends = content.texts.at(kBackends);
+  if (!options.namesBackend) compile.backends = backendsOf(node, content);
   return std::make_shared<sdk::Model>(
       sdk::Model::compile(bytes.data(), bytes.size(), name + ".onnx", compile));
 }

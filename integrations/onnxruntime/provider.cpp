@@ -13,6 +13,10 @@ using namespace abi;
 
 namespace {
 
+/// The first release that tells parts of nested graphs from those around them: in 1.23 and early
+/// 1.24 both get one name, and no session comes about.
+constexpr uint32_t kApiVersionOfNestedParts = 25;
+
 std::vector<std::string> namesOf(const std::vector<const OrtValueInfo*>& infos, const Api& api) {
   std::vector<std::string> names;
   for (const OrtValueInfo* info : infos)
@@ -72,6 +76,8 @@ Provider::Provider(const Api& api, const ProviderOptions& options, const OrtLogg
 void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   const GraphView view = readGraph(api_, graph);
   claimContexts(view, support);
+  const bool isNested = api_.get<const OrtNode*>(Graph_GetParentNode, graph) != nullptr;
+  if (isNested && api_.version() < kApiVersionOfNestedParts) return;
   if (view.nodes.empty() || isInsideTaken(graph, view)) return;
   const Capability capability = capabilityOf(compiler_, options_, view);
   OrtNodeFusionOptions fusion{};
@@ -82,7 +88,7 @@ void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     for (const size_t node : part.nodes) nodes.push_back(view.nodes[node].node);
     api_.call(EpGraphSupportInfo_AddNodesToFuse, support, nodes.data(), nodes.size(), &fusion);
   }
-  tell(view, capability, api_.get<const OrtNode*>(Graph_GetParentNode, graph) != nullptr);
+  tell(view, capability, isNested);
 }
 
 void Provider::claimContexts(const GraphView& graph, OrtEpGraphSupportInfo* support) {

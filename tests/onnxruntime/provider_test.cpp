@@ -227,7 +227,9 @@ TEST_F(OrtProvider, KeepsCompiledPartsAndRefusesThoseOfOthers) {
     for (const auto& [name, text] : all) attributes.push_back(runtime_.attribute(name, text));
     const FakeNode node{"EPContext", graph.inputs, graph.outputs, attributes, "com.microsoft"};
     const OrtGraph loaded{graph.inputs, graph.outputs, {}, {runtime_.node(node)}, ""};
-    EXPECT_EQ(begin({{"backend", backend}}), "");
+    std::map<std::string, std::string> options;
+    if (*backend != '\0') options["backend"] = backend;
+    EXPECT_EQ(begin(options), "");
     EXPECT_EQ(claimed(loaded).size(), 1u);
     return compile(loaded);
   };
@@ -244,6 +246,11 @@ TEST_F(OrtProvider, KeepsCompiledPartsAndRefusesThoseOfOthers) {
               HasSubstr("compiled for backend 'template', and the session says 'soft'"));
   end();
   EXPECT_THAT(load({{"ep_cache_context", "no bundle"}}, "template"), HasSubstr("EPContext"));
+  end();
+  EXPECT_THAT(load({{"notes", "onnx, compiled for the shapes of each run"},
+                    {"hardware_architecture", "/tmp/libacme.so"}},
+                   ""),
+              HasSubstr("names the plugin '/tmp/libacme.so' by a path, which no model may"));
 }
 
 TEST_F(OrtProvider, ReportsRunsToAProfiler) {
