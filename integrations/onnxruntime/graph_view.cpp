@@ -41,7 +41,7 @@ Value readValue(const Api& api, const OrtValueInfo* info) {
     value.dims = dimsOf(api, tensor);
     value.isRanked = isRanked(api, tensor, value.dims.size());
   }
-  value.isGraphOutput = api.get<bool>(ValueInfo_IsGraphOutput, info);
+  value.isOuter = api.get<bool>(ValueInfo_IsFromOuterScope, info);
   if (api.get<bool>(ValueInfo_IsConstantInitializer, info))
     value.constant = api.get<const OrtValue*>(ValueInfo_GetInitializerValue, info);
   if (value.constant) value.isRanked = true;

@@ -23,7 +23,7 @@ struct Value {
   bool isRanked = false;
   std::vector<Dim> dims;
   const abi::OrtValue* constant = nullptr; ///< of a constant initializer; owned by the graph
-  bool isGraphOutput = false;
+  bool isOuter = false;                    ///< of a graph around the one that was read
 
   bool isStatic() const;
 };

@@ -158,8 +158,8 @@ constexpr ApiSlot<HardwareType(const OrtHardwareDevice*)> HardwareDevice_Type{30
 constexpr ApiSlot<const OrtEpApi*()> GetEpApi{317};
 constexpr ApiSlot<OrtStatus*(const OrtValue*, size_t*)> GetTensorSizeInBytes{318};
 constexpr ApiSlot<OrtStatus*(const OrtValueInfo*, const OrtValue**)> ValueInfo_GetInitializerValue{326};
-constexpr ApiSlot<OrtStatus*(const OrtValueInfo*, bool*)> ValueInfo_IsGraphOutput{330};
 constexpr ApiSlot<OrtStatus*(const OrtValueInfo*, bool*)> ValueInfo_IsConstantInitializer{331};
+constexpr ApiSlot<OrtStatus*(const OrtValueInfo*, bool*)> ValueInfo_IsFromOuterScope{332};
 constexpr ApiSlot<OrtStatus*(const OrtGraph*, const char**)> Graph_GetModelPath{334};
 constexpr ApiSlot<OrtStatus*(const OrtGraph*, int64_t*)> Graph_GetOnnxIRVersion{335};
 constexpr ApiSlot<OrtStatus*(const OrtGraph*, size_t*)> Graph_GetNumOperatorSets{336};

@@ -14,7 +14,7 @@ using namespace abi;
 namespace {
 
 /// The first release that tells parts of nested graphs from those around them: in 1.23 and early
-/// 1.24 both get one name, and no session comes about.
+/// 1.24 parts of different graphs get one name, and no session comes about.
 constexpr uint32_t kApiVersionOfNestedParts = 25;
 
 std::vector<std::string> namesOf(const std::vector<const OrtValueInfo*>& infos, const Api& api) {
@@ -22,6 +22,12 @@ std::vector<std::string> namesOf(const std::vector<const OrtValueInfo*>& infos, 
   for (const OrtValueInfo* info : infos)
     names.emplace_back(info ? api.get<const char*>(GetValueInfoName, info) : "");
   return names;
+}
+
+std::string outputsOf(const GraphView& graph) {
+  std::string outputs;
+  for (const std::string& name : graph.outputs) outputs += name + '\n';
+  return outputs;
 }
 
 /// The whole graph as a part, whose outputs are those of the fused node.
@@ -77,8 +83,7 @@ void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   const GraphView view = readGraph(api_, graph);
   claimContexts(view, support);
   const bool isNested = api_.get<const OrtNode*>(Graph_GetParentNode, graph) != nullptr;
-  if (isNested && api_.version() < kApiVersionOfNestedParts) return;
-  if (view.nodes.empty() || isInsideTaken(graph, view)) return;
+  if (view.nodes.empty() || !mayClaim(view) || isInsideTaken(graph, view)) return;
   const Capability capability = capabilityOf(compiler_, options_, view);
   OrtNodeFusionOptions fusion{};
   fusion.ort_version_supported = kApiVersion;
@@ -88,7 +93,17 @@ void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     for (const size_t node : part.nodes) nodes.push_back(view.nodes[node].node);
     api_.call(EpGraphSupportInfo_AddNodesToFuse, support, nodes.data(), nodes.size(), &fusion);
   }
+  if (!capability.parts.empty()) claimed_ = outputsOf(view);
   tell(view, capability, isNested);
+}
+
+/// Whether parts of this graph get names that no others have. Where they may not, it is the
+/// outermost graph that has parts: one that reads nothing of a graph around it.
+bool Provider::mayClaim(const GraphView& graph) {
+  if (api_.version() >= kApiVersionOfNestedParts) return true;
+  for (const auto& [name, value] : graph.values)
+    if (value.isOuter) return false;
+  return claimed_.empty() || claimed_ == outputsOf(graph);
 }
 
 void Provider::claimContexts(const GraphView& graph, OrtEpGraphSupportInfo* support) {

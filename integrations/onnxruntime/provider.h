@@ -26,6 +26,7 @@ private:
 
   void claim(const abi::OrtGraph* graph, abi::OrtEpGraphSupportInfo* support);
   void claimContexts(const GraphView& graph, abi::OrtEpGraphSupportInfo* support);
+  bool mayClaim(const GraphView& graph);
   bool isInsideTaken(const abi::OrtGraph* graph, const GraphView& view);
   std::unique_ptr<NodeCompute> compile(const Fused& fused, abi::OrtNode** context);
   std::unique_ptr<NodeCompute> computeOf(Compiled model, const std::vector<std::string>& inputs,
@@ -41,6 +42,7 @@ private:
   Recorder recorder_;
   std::string compatibility_;
   size_t traces_ = 0;
+  std::string claimed_; ///< outputs of the one graph that has parts, in older releases
 };
 
 /// What a compiled model says of the Candela that made it, and whether that is this one.

@@ -142,8 +142,8 @@ void setValues() {
     *out = &v->type;
     return nullptr;
   });
-  set(api, ValueInfo_IsGraphOutput, [](const OrtValueInfo* value, bool* out) -> OrtStatus* {
-    *out = value->isOutput;
+  set(api, ValueInfo_IsFromOuterScope, [](const OrtValueInfo* value, bool* out) -> OrtStatus* {
+    *out = value->isOuter;
     return nullptr;
   });
   set(api, ValueInfo_IsConstantInitializer, [](const OrtValueInfo* v, bool* out) -> OrtStatus* {
@@ -345,9 +345,9 @@ const OrtValueInfo* FakeRuntime::value(const std::string& name, const std::vecto
   return &value;
 }
 
-const OrtValueInfo* FakeRuntime::output(const std::string& name, const std::vector<int64_t>& dims) {
+const OrtValueInfo* FakeRuntime::outer(const std::string& name, const std::vector<int64_t>& dims) {
   value(name, dims);
-  values_.back().isOutput = true;
+  values_.back().isOuter = true;
   return &values_.back();
 }
 

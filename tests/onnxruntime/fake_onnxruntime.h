@@ -39,7 +39,7 @@ struct OrtValueInfo {
   std::string name;
   OrtTypeInfo type;
   const OrtValue* constant = nullptr;
-  bool isOutput = false;
+  bool isOuter = false;
 };
 struct OrtOpAttr {
   std::string name;
@@ -106,7 +106,8 @@ public:
   const abi::OrtOpAttr* attribute(const std::string& name, int64_t number);
   const abi::OrtValueInfo* value(const std::string& name, const std::vector<int64_t>& dims,
                                  abi::ElementType type = abi::ElementType::Float);
-  const abi::OrtValueInfo* output(const std::string& name, const std::vector<int64_t>& dims);
+  /// Of a graph around the one that reads it.
+  const abi::OrtValueInfo* outer(const std::string& name, const std::vector<int64_t>& dims);
   const abi::OrtValueInfo* constant(const std::string& name, const std::vector<float>& content);
   const abi::OrtNode* node(const FakeNode& node);
   static std::unique_ptr<abi::OrtValue> tensor(const std::vector<int64_t>& dims,

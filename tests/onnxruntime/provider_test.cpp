@@ -98,7 +98,7 @@ protected:
     const auto* x = runtime_.value("x", dims);
     const auto* c = runtime_.constant("c", {1, 2, 3, 4});
     const auto* s = runtime_.value("s", dims);
-    const auto* y = runtime_.output("y", dims);
+    const auto* y = runtime_.value("y", dims);
     return {{x},
             {y},
             {c},
@@ -179,7 +179,7 @@ TEST_F(OrtProvider, LeavesWhatItDoesNotKnowAndSaysWhy) {
   ASSERT_EQ(begin({{"backend", "template"}}), "");
   OrtGraph graph = sum({2, 4});
   const auto* y = graph.outputs[0];
-  const auto* z = runtime_.output("z", {2, 4});
+  const auto* z = runtime_.value("z", {2, 4});
   graph.nodes.push_back(runtime_.node({"Mystery", {y}, {z}}));
   graph.outputs = {z};
   EXPECT_THAT(claimed(graph), ElementsAre(ElementsAre(graph.nodes[0], graph.nodes[1])));
@@ -190,7 +190,7 @@ TEST_F(OrtProvider, LeavesWhatItDoesNotKnowAndSaysWhy) {
 TEST_F(OrtProvider, LeavesTypesThatItsTensorsHaveNot) {
   ASSERT_EQ(begin({{"backend", "template"}}), "");
   const auto* x = runtime_.value("x", {2}, ElementType::String);
-  const auto* y = runtime_.output("y", {2});
+  const auto* y = runtime_.value("y", {2});
   const OrtGraph graph{{x}, {y}, {}, {runtime_.node({"Identity", {x}, {y}})}, ""};
   EXPECT_THAT(claimed(graph), IsEmpty());
 }
@@ -286,6 +286,26 @@ TEST_F(OrtProvider, ReportsRunsToAProfiler) {
 TEST_F(OrtProvider, HasNoProfilerInAnOlderRelease) {
   ASSERT_EQ(begin({{"backend", "template"}}), "");
   EXPECT_EQ(ep_->ort_version_supported, 23u);
+}
+
+TEST_F(OrtProvider, HasPartsOfOneGraphAloneInAnOlderRelease) {
+  ASSERT_EQ(begin({{"backend", "template"}}), "");
+  const auto* o = runtime_.outer("o", {4});
+  const auto* i = runtime_.value("i", {4});
+  const OrtGraph nested{{}, {i}, {}, {runtime_.node({"Relu", {o}, {i}})}, ""};
+  EXPECT_THAT(claimed(nested), IsEmpty());
+  const OrtGraph graph = sum({2, 4});
+  EXPECT_EQ(claimed(graph).size(), 1u);
+  EXPECT_EQ(claimed(graph).size(), 1u); // it may be asked again
+  const auto* a = runtime_.value("a", {4});
+  const auto* b = runtime_.value("b", {4});
+  const OrtGraph other{{a}, {b}, {}, {runtime_.node({"Relu", {a}, {b}})}, ""};
+  EXPECT_THAT(claimed(other), IsEmpty());
+  end();
+  const FakeRuntime newer(25); // whose version all tables are of from now on
+  ASSERT_EQ(begin({{"backend", "template"}}), "");
+  EXPECT_EQ(claimed(nested).size(), 1u);
+  EXPECT_EQ(claimed(graph).size(), 1u);
 }
 
 TEST(OrtPlacement, SaysWhoDoesMostOfANode) {
