@@ -7,6 +7,7 @@
   check_package.py cortex CANDELA SOURCE QEMU   the same for Cortex-M without a system
   check_package.py board CANDELA SOURCE QEMU    examples/microcontroller
   check_package.py web CANDELA SOURCE NODE LINKER   the same for WebAssembly, run by node
+  check_package.py limits CANDELA SOURCE QEMU   arenas and flash of at most so many bytes, and the map
   check_package.py codes CANDELA SOURCE QEMU    every code that the functions return
   check_package.py builds CANDELA SOURCE        two models in one program, a shared library, CMake and make
   check_package.py figures CANDELA SOURCE       the time of a run beside that of this process, and up to the first answer
@@ -273,6 +274,60 @@ def web(candela, source, node, linker):
     webHost(candela, source, node, linker)
 
 
+def arenaOf(folder, name):
+    text = pathlib.Path(f"{folder}/{name}.h").read_text()
+    return int(re.search(r"_ARENA_BYTES \(\(size_t\)(\d+)\)", text)[1])
+
+
+def limits(candela, source, qemu):
+    m4 = boardsOf(qemu, "256K")[0][0]
+    rows = f"{HERE}/rows.cdl"
+    with tempfile.TemporaryDirectory() as folder:
+        package(candela, rows, folder, *m4.arguments)
+        free = arenaOf(folder, "rows")
+    # What the memory of the values between needs is beyond the limit: rows are computed in bands, to the same bits.
+    for limit in (100 << 10, 72 << 10):
+        expect(limit < free, f"the arena is {free} B without a limit")
+        with tempfile.TemporaryDirectory() as folder:
+            said = package(candela, rows, folder, *m4.arguments, "--arena-limit", f"{limit >> 10}K", "--map", "--json", f"{folder}/report.json")
+            expect(arenaOf(folder, "rows") <= limit, said)
+            expect("bands of rows" in said, said)
+            objects = [f"{folder}/rows.o", f"{folder}/rows_weights.o"]
+            compiled(m4, f"{folder}/test", folder, objects)
+            expect("equal to the bit" in call([*m4.runner, f"{folder}/test"]), "rows: other integers in bands")
+            with open(f"{folder}/report.json") as file:
+                report = json.load(file)
+            values = report["map"]["values"]
+            expect(max(value["offset"] + value["bytes"] for value in values) <= report["arena_bytes"] <= limit, "a value leaves the arena")
+            for a in values:
+                for b in values:
+                    apart = a["offset"] + a["bytes"] <= b["offset"] or b["offset"] + b["bytes"] <= a["offset"]
+                    later = a["last"] < b["first"] or b["last"] < a["first"]
+                    expect(a is b or apart or later or a["last"] == b["first"] or b["last"] == a["first"], f"{a} and {b} meet")
+            expect(sum(each["bytes"] for each in report["map"]["weights"]) > 0, "no weights in the map")
+            sizes = [int(line.split()[0]) for line in call(["arm-none-eabi-size", *objects]).splitlines()[1:]]
+            expect(abs(report["code_bytes"] - sizes[0]) <= 64, f"{report['code_bytes']} B of code, and size says {sizes[0]}")
+            print(said.splitlines()[0])
+    with tempfile.TemporaryDirectory() as folder:
+        def refusal(*options):
+            said = call([candela, "package", rows, "-o", f"{folder}/no", *m4.arguments, *options], status=2)
+            expect(not os.path.exists(f"{folder}/no"), "a package is left where there is none")
+            return said
+        said = refusal("--arena-limit", "20K")
+        least = re.search(r"--arena-limit 20480: the least that does is (\d+) \(.*\): \d+ B of values at .*, \d+ B", said)
+        expect(least, said)
+        package(candela, rows, f"{folder}/least", *m4.arguments, "--arena-limit", least[1])
+        said = refusal("--flash-limit", "1000")
+        least = re.search(r"--flash-limit 1000: the least that does is (\d+): \d+ B of code, \d+ B of weights", said)
+        expect(least, said)
+        package(candela, rows, f"{folder}/small", *m4.arguments, "--flash-limit", least[1])
+        for text in ("lots", "-1", "1.5K", "0x100", "K"):
+            said = refusal(f"--arena-limit={text}")
+            expect(f"--arena-limit {text}: a number of bytes: 65536, 64K, 1M" in said, said)
+        said = call([candela, "package", rows, "-o", f"{folder}/no", "--target", "wasm32-unknown-unknown", "--flash-limit", "1M"], status=2)
+        expect("--flash-limit 1048576: wasm32-unknown-unknown has no flash" in said, said)
+
+
 def codes(candela, source, qemu):
     with tempfile.TemporaryDirectory() as folder:
         package(candela, f"{HERE}/state.cdl", folder, *X86, "--state", "kept=next")
@@ -343,4 +398,4 @@ def figures(candela, source):
 
 
 if __name__ == "__main__":
-    {"models": models, "arm": arm, "riscv": riscv, "cortex": cortex, "board": board, "web": web, "codes": codes, "builds": builds, "figures": figures}[sys.argv[1]](*sys.argv[2:])
+    {"models": models, "arm": arm, "riscv": riscv, "cortex": cortex, "board": board, "web": web, "limits": limits, "codes": codes, "builds": builds, "figures": figures}[sys.argv[1]](*sys.argv[2:])

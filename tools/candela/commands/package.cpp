@@ -3,6 +3,8 @@
 
 #include "core/compiler/import/formats.h"
 #include "core/support/file.h"
+#include "core/support/text/scan.h"
+#include "tools/candela/package/map.h"
 #include "tools/candela/package/names.h"
 #include "tools/candela/package/write.h"
 
@@ -19,7 +21,17 @@ refused. The processors are those that LLVM knows by name.)";
 struct Arguments {
   PackageRequest request;
   std::optional<uint64_t> seed;
+  std::string arenaLimit, flashLimit;
+  bool hasMap = false;
 };
+
+/// Throws Failure where the text is no number of bytes.
+std::optional<uint64_t> limitOf(const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<uint64_t> bytes = text::parseBytes(text);
+  if (!bytes) fail(kBadInput, "{} {}: a number of bytes: 65536, 64K, 1M", option, text);
+  return bytes;
+}
 
 /// Throws Failure where --name, or the file's name without it, cannot begin the symbols.
 void nameSymbols(PackageRequest& request) {
@@ -35,6 +47,8 @@ void package(Arguments& arguments, Console& console) {
   PackageRequest& request = arguments.request;
   refuseBundle(request.model.path);
   nameSymbols(request);
+  request.arenaLimit = limitOf("--arena-limit", arguments.arenaLimit);
+  request.flashLimit = limitOf("--flash-limit", arguments.flashLimit);
   request.seed = arguments.seed.value_or(1);
   const auto start = std::chrono::steady_clock::now();
   const PackagedModel model = packageModel(request);
@@ -53,6 +67,13 @@ void package(Arguments& arguments, Console& console) {
                 console.bold(fileName(request.model.path)), model.nodes, facts.triple, facts.isa,
                 bytesText(facts.arena_bytes), bytesText(facts.weights_bytes),
                 timeText(milliseconds), request.output);
+  if (request.arenaLimit || request.flashLimit)
+    console.print("plan: {}{}\n", model.plan,
+                  model.codeBytes
+                      ? fmt::format("   flash {}: code {}, weights {}", model.flashBytes(),
+                                    model.codeBytes, facts.weights_bytes)
+                      : "");
+  if (arguments.hasMap) console.printText(mapText(model));
   Json report = console.report("package");
   report["model"] = request.model.path;
   report["output"] = request.output;
@@ -62,6 +83,9 @@ void package(Arguments& arguments, Console& console) {
   report["needs"] = facts.needs;
   report["arena_bytes"] = facts.arena_bytes;
   report["weights_bytes"] = facts.weights_bytes;
+  report["plan"] = model.plan;
+  if (model.codeBytes) report["code_bytes"] = model.codeBytes;
+  if (arguments.hasMap) report["map"] = mapJson(model);
   report["files"] = std::move(written);
   console.writeJson(report);
 }
@@ -91,6 +115,14 @@ void addPackage(CLI::App& app, Console& console) {
                     "code that may lie anywhere: of shared libraries, of PIE");
   command->add_option("--name", request.name, "what symbols and files begin with (the file's name)")
       ->type_name("NAME");
+  command
+      ->add_option("--arena-limit", arguments->arenaLimit,
+                   "the most memory of a run: plans that take less are tried")
+      ->type_name("BYTES");
+  command->add_option("--flash-limit", arguments->flashLimit, "the most that code and weights take")
+      ->type_name("BYTES");
+  command->add_flag("--map", arguments->hasMap,
+                    "print the arena by buffer and the weights by instruction");
   addRepeated(command, "--shape", request.model.shapes, "the shape of an input: images=1x3x224x224",
               "NAME=DIMS");
   addRepeated(command, "--dim", request.model.dims, "the value of a symbolic dimension: N=1",

@@ -5,7 +5,12 @@
 #include <cstring>
 
 #include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/passes/row_bands.h"
+#include "core/compiler/program/image.h"
+#include "tools/candela/package/flash.h"
+#include "tools/candela/package/map.h"
 #include "tools/candela/package/names.h"
+#include "tools/candela/package/web.h"
 #include "tools/candela/support/ir_file.h"
 
 namespace candela::tool {
@@ -16,10 +21,40 @@ using runtime::bundle::Bundle, runtime::bundle::BundleStep;
 /// The backend whose slot `emit` object code comes from.
 constexpr const char* kEmitter = "cpu";
 
+graph::Graph graphOf(const PackageRequest& request) {
+  return readGraph(request.model.path, {request.model.dims, request.model.shapes});
+}
+
+/// An order and a placement. What takes less memory may cost time.
+struct Plan {
+  std::string name;
+  bool runsBands = true;           ///< groups in bands, all of whose values are kept at once
+  bool computesAgain = false;      ///< what is cheap and waits long for its reader
+  std::optional<uint64_t> cutting; ///< the most bytes of a run of rows: graph::passes::cutToFit
+};
+
+/// Those that can keep the limits, the fastest first.
+std::vector<Plan> plansFor(const PackageRequest& request) {
+  std::vector<Plan> plans = {{"bands near", true, false, {}},
+                             {"no bands", false, false, {}},
+                             {"no bands, values computed again", false, true, {}}};
+  if (!request.arenaLimit) return plans;
+  // Beside the values of a run lie others, and what kernels need.
+  std::set<std::string> known = {""};
+  for (const uint64_t eighths : {8, 7, 6, 5, 4, 0}) {
+    const uint64_t bytes = *request.arenaLimit / 8 * eighths;
+    graph::Graph graph = graphOf(request);
+    const std::string name = check(graph::passes::cutToFit(graph, bytes));
+    if (known.insert(name).second) plans.push_back({name, false, false, bytes});
+  }
+  return plans;
+}
+
 std::unique_ptr<runtime::session::Session>
 compiledFor(const PackageRequest& request, graph::Graph graph,
-            const std::shared_ptr<runtime::plugin::Device>& device) {
+            const std::shared_ptr<runtime::plugin::Device>& device, const Plan& plan = {}) {
   driver::CompileOptions options;
+  options.schedule.rematerialize = plan.computesAgain;
   options.states = request.model.states;
   Result<std::unique_ptr<runtime::session::Session>> session =
       driver::compile(std::move(graph), fileName(request.model.path), std::vector{device}, options);
@@ -30,10 +65,6 @@ compiledFor(const PackageRequest& request, graph::Graph graph,
 
 std::shared_ptr<runtime::plugin::Device> openEmitter(const runtime::plugin::Options& options) {
   return check(check(runtime::plugin::findDevice(kEmitter)).open(options));
-}
-
-graph::Graph graphOf(const PackageRequest& request) {
-  return readGraph(request.model.path, {request.model.dims, request.model.shapes});
 }
 
 /// What stands between the model and one piece of object code, node by node.
@@ -174,18 +205,21 @@ void checkInputNames(const PackageRequest& request, const PackagedModel& model) 
 
 } // namespace
 
-PackagedModel packageModel(const PackageRequest& request) {
+static PackagedModel packagedBy(const PackageRequest& request, const Plan& plan) {
   const std::string& path = request.model.path;
   PackagedModel model;
   model.name = request.name;
+  model.plan = plan.name;
   graph::Graph graph = graphOf(request);
   const Quantizations quantizations = quantizationsOf(graph);
-  const auto device = openEmitter({{"target", request.target},
-                                   {"target_cpu", request.cpu},
-                                   {"target_features", request.features},
-                                   {"target_name", request.name},
-                                   {"target_pic", request.isPic ? "yes" : "no"}});
-  const auto session = compiledFor(request, std::move(graph), device);
+  if (plan.cutting) check(graph::passes::cutToFit(graph, *plan.cutting).status().context(path));
+  runtime::plugin::Options options = {{"target", request.target},
+                                      {"target_cpu", request.cpu},
+                                      {"target_features", request.features},
+                                      {"target_name", request.name},
+                                      {"target_pic", request.isPic ? "yes" : "no"}};
+  if (!plan.runsBands) options["band_bytes"] = "0";
+  const auto session = compiledFor(request, std::move(graph), openEmitter(options), plan);
   const Bundle& bundle = session->bundle();
   refuseHost(path, bundle);
   const BundleStep& step = onlyStep(path, bundle);
@@ -196,7 +230,44 @@ PackagedModel packageModel(const PackageRequest& request) {
   Result<Bytes> emitted = session->emitted(step.partition);
   check(emitted.status().context(path), kWorkFailed);
   model.files = check(readObjects(*emitted), kWorkFailed);
+  model.program =
+      check(program::fromImage(bundle.partitions[step.partition].image, nullptr), kWorkFailed);
+  if (!isForWeb(model)) model.codeBytes = check(loadedBytes(model.files.code), kWorkFailed);
   return model;
+}
+
+/// Throws Failure: no plan keeps the limits.
+[[noreturn]] static void refuseLimits(const PackageRequest& request,
+                                      const std::vector<PackagedModel>& tried) {
+  const auto arenaOf = [](const PackagedModel& model) { return model.files.facts.arena_bytes; };
+  const PackagedModel& near = *std::ranges::min_element(tried, {}, arenaOf);
+  const PackagedModel& small = *std::ranges::min_element(tried, {}, &PackagedModel::flashBytes);
+  const std::string& path = request.model.path;
+  if (request.arenaLimit && arenaOf(near) > *request.arenaLimit)
+    fail(kBadInput, "{}: --arena-limit {}: the least that does is {} ({}): {}", path,
+         *request.arenaLimit, arenaOf(near), near.plan, peakText(near));
+  if (request.flashLimit && small.flashBytes() > *request.flashLimit)
+    fail(kBadInput,
+         "{}: --flash-limit {}: the least that does is {}: {} B of code, {} B of weights", path,
+         *request.flashLimit, small.flashBytes(), small.codeBytes, small.files.facts.weights_bytes);
+  fail(kBadInput,
+       "{}: --arena-limit {} and --flash-limit {}: one takes {} of arena and {} of flash", path,
+       *request.arenaLimit, *request.flashLimit, arenaOf(near), near.flashBytes());
+}
+
+PackagedModel packageModel(const PackageRequest& request) {
+  std::vector<PackagedModel> tried;
+  for (const Plan& plan : plansFor(request)) {
+    tried.push_back(packagedBy(request, plan));
+    const PackagedModel& model = tried.back();
+    if (request.flashLimit && isForWeb(model))
+      fail(kBadInput, "--flash-limit {}: {} has no flash", *request.flashLimit, request.target);
+    const bool fits =
+        (!request.arenaLimit || model.files.facts.arena_bytes <= *request.arenaLimit) &&
+        (!request.flashLimit || model.flashBytes() <= *request.flashLimit);
+    if (fits) return std::move(tried.back());
+  }
+  refuseLimits(request, tried);
 }
 
 PackageSample sampleOf(const PackageRequest& request, const PackagedModel& model) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/compiler/graph/graph.h"
+#include "core/compiler/program/program.h"
 #include "core/runtime/session/session.h"
 #include "tools/candela/package/objects.h"
 #include "tools/candela/support/model.h"
@@ -15,8 +16,9 @@ struct PackageRequest {
   ModelOptions model; ///< its path, dims, shapes and states count
   std::string target, cpu, features, name, output;
   bool isPic = false;
-  uint64_t seed = 1;               ///< of inputs of the test that are not given
-  std::vector<std::string> inputs; ///< NAME=FILE of the test
+  std::optional<uint64_t> arenaLimit, flashLimit; ///< bytes; nothing: any number
+  uint64_t seed = 1;                              ///< of inputs of the test that are not given
+  std::vector<std::string> inputs;                ///< NAME=FILE of the test
 };
 
 /// real = scale * (stored - zero), of the whole tensor.
@@ -42,6 +44,11 @@ struct PackagedModel {
   uint64_t nodes = 0, parameters = 0;
   ObjectFiles files;
   std::vector<PackagedPort> inputs, outputs; ///< in the order of the object code
+  program::Program program;                  ///< that the code runs; its constants are zero
+  std::string plan;                          ///< how it was ordered and placed
+  uint64_t codeBytes = 0;                    ///< loaded of NAME.o; 0: it is no ELF object
+
+  uint64_t flashBytes() const { return codeBytes + files.facts.weights_bytes; }
 };
 
 /// A tensor for every input and output of a packaged model, in its order.
@@ -50,9 +57,10 @@ struct PackageSample {
   std::string source; ///< what computed the outputs
 };
 
-/// Compiles. Throws Failure where the model does not fit into a package: control flow, open dims, a
-/// target that nobody knows, nodes that the backend leaves to the host, outputs that nothing
-/// computes.
+/// Compiles, by the fastest plan that keeps the limits. Throws Failure where the model does not fit
+/// into a package: control flow, open dims, a target that nobody knows, nodes that the backend
+/// leaves to the host, outputs that nothing computes; and where no plan keeps the limits, with the
+/// least that one takes.
 PackagedModel packageModel(const PackageRequest& request);
 
 /// One run of the same model on this machine, by the backend that emitted it. States are zero.
