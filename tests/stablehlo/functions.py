@@ -10,6 +10,9 @@ import numpy as np
 from jax import lax
 
 FUNCTIONS = {}
+# Of halves, which a device without them does not round to between two steps (docs/reference/precision.md): how far its results are
+# from those of one that does, as a share of the largest value.
+HALVES = {"constants": 2.0**-10, "bf16_product": 2.0**-7}
 
 
 def f32(*shape, seed=0, low=-2.0, high=2.0):
@@ -178,6 +181,12 @@ case("optimizer_step", f32(4, 3), f32(4, 3, seed=1))(lambda w, g: w - 0.1 * g / 
 def text(function, arguments):
     """What JAX prints for the function, with constants of any size."""
     return jax.jit(function, keep_unused=True).lower(*arguments).as_text()
+
+
+def generic_text(function, arguments):
+    """The same in the form that MLIR has for all operations alike."""
+    lowered = jax.jit(function, keep_unused=True).lower(*arguments)
+    return lowered.compiler_ir("stablehlo").operation.get_asm(print_generic_op_form=True)
 
 
 def feeds(arguments):

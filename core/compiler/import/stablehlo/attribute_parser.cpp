@@ -134,6 +134,8 @@ Attribute AttributeParser::value(bool takesType) {
   case '(':
     scanner_.accept("(");
     made.text = std::string(scanner_.balanced('(', ')'));
+    if (scanner_.accept("->"))
+      made.results = scanner_.isNext("(") ? types() : std::vector<Type>{type()};
     return made;
   case '<':
     scanner_.accept("<");

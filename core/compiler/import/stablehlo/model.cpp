@@ -107,8 +107,10 @@ bool isModel(const Bytes& content) {
   Scanner scanner(text.substr(0, std::min<size_t>(text.size(), size_t(1) << 20)));
   if (scanner.accept("#loc")) return true;
   if (scanner.accept("#") && !scanner.word().empty()) return scanner.accept("=");
-  return scanner.accept("module") || scanner.accept("builtin.module") ||
-         scanner.accept("func.func");
+  for (const char* word :
+       {"module", "builtin.module", "func.func", "\"builtin.module\"", "\"func.func\""})
+    if (scanner.accept(word)) return true;
+  return false;
 }
 
 Result<onnx_io::Model> parseModel(const Bytes& content, const std::string& path) {

@@ -51,6 +51,11 @@ Attribute integers(std::vector<int64_t> values) {
   return made;
 }
 
+std::string propertyText(const Attribute& properties, std::string_view key) {
+  const Attribute* found = properties.find(key);
+  return found ? found->text : "";
+}
+
 Attribute wordOf(std::string text) {
   Attribute made;
   made.kind = Attribute::Kind::word;
@@ -95,6 +100,8 @@ void Parser::readTopLevel(Program& program, const char* close) {
       readModule(program);
     } else if (scanner_.accept("func.func")) {
       readFunction(program);
+    } else if (scanner_.isNext("\"builtin.module\"") || scanner_.isNext("\"func.func\"")) {
+      readGeneric(program);
     } else {
       scanner_.fail("expected a module or a function");
     }
@@ -126,9 +133,45 @@ void Parser::readFunction(Program& program) {
   scanner_.expect("{", "before the operations of a function");
   operations(function.body);
   scanner_.skipLocation();
+  addFunction(program, std::move(function));
+}
+
+void Parser::addFunction(Program& program, Function function) {
   const std::string name = function.name;
   if (!program.functions.emplace(name, std::move(function)).second)
     scanner_.fail(fmt::format("function '{}' is there twice", name));
+}
+
+/// "builtin.module"() ({...}) and "func.func"() ({...}), as MLIR prints them in its generic form.
+void Parser::readGeneric(Program& program) {
+  const Nested nested(*this);
+  Operation op;
+  op.line = scanner_.line();
+  op.name = scanner_.quoted();
+  if (op.name == "func.func") {
+    genericForm(op);
+    if (op.regions.size() != 1) scanner_.fail("expected one region of a function");
+    Function function;
+    function.name = op.attributes["sym_name"].text;
+    function.isPublic = op.attributes["sym_visibility"].text != "private";
+    function.body = std::move(op.regions[0]);
+    function.resultTypes = op.attributes["function_type"].results;
+    function.resultNotes = op.attributes["res_attrs"].list;
+    addFunction(program, std::move(function));
+  } else {
+    for (const char* mark : {"(", ")"}) scanner_.expect(mark, "behind the name of a module");
+    if (scanner_.accept("<{")) {
+      program.name = propertyText(attributes_.entries("}"), "sym_name");
+      scanner_.expect(">", "behind properties");
+    }
+    scanner_.expect("(", "before a region");
+    scanner_.expect("{", "before what is in the module");
+    readTopLevel(program, "}");
+    scanner_.expect(")", "behind a region");
+    attributes_.dictionary(op.attributes);
+    resultTypes(op);
+  }
+  scanner_.skipLocation();
 }
 
 Argument Parser::argument() {
@@ -411,6 +454,12 @@ void Parser::resultTypes(Operation& op) {
   const bool isLast = op.results.size() == 1 && types.size() > 1;
   if (isLast) types.erase(types.begin(), types.end() - 1);
   op.types = std::move(types);
+}
+
+std::string Operation::word(std::string_view key, size_t position) const {
+  const auto found = attributes.find(key);
+  if (found != attributes.end()) return found->second.text;
+  return position < words.size() ? words[position] : "";
 }
 
 Program parseProgram(std::string_view text) { return Parser(text).read(); }

@@ -50,6 +50,8 @@ private:
   void readModule(Program& program);
   void readTopLevel(Program& program, const char* close);
   void readFunction(Program& program);
+  void readGeneric(Program& program);
+  void addFunction(Program& program, Function function);
   void readArguments(Function& function);
   void readResults(Function& function);
 

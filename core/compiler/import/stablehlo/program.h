@@ -31,8 +31,9 @@ struct Attribute {
   std::string text; ///< of a text or word; of what is opaque, as it was written
   std::vector<std::string> keys;
   std::vector<Attribute> list;
-  Type type;       ///< of elements
-  Tensor elements; ///< of a tensor; one element of rank 0 where all are alike
+  Type type;                 ///< of elements
+  std::vector<Type> results; ///< of a type of functions
+  Tensor elements;           ///< of a tensor; one element of rank 0 where all are alike
 
   /// Null where the dictionary has no such key.
   const Attribute* find(std::string_view key) const;
@@ -60,6 +61,10 @@ struct Operation {
   std::map<std::string, Attribute, std::less<>> attributes;
   std::vector<Region> regions;
   std::vector<Type> types; ///< of the results
+
+  /// A word at this position, or the attribute that the generic form has in its place; "" where
+  /// there is none.
+  std::string word(std::string_view key, size_t position) const;
 };
 
 /// A function, and the dictionaries that stand beside its arguments and results.

@@ -65,9 +65,7 @@ private:
   }
 
   static std::optional<double> compared(const Operation& op, double a, double b) {
-    const auto named = op.attributes.find("comparison_direction");
-    std::string direction = op.words.empty() ? "" : op.words[0];
-    if (named != op.attributes.end()) direction = named->second.text;
+    const std::string direction = op.word("comparison_direction", 0);
     if (direction == "EQ") return a == b;
     if (direction == "NE") return a != b;
     if (direction == "LT") return a < b;

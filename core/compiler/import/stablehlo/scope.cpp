@@ -100,7 +100,7 @@ std::vector<Value> Scope::write(const Region& region) {
       writeOperation(step);
     } catch (const Refusal& refusal) {
       model_.diagnostics.add(refusal.status.context(fmt::format("line {}: {}", op.line, op.name)));
-      if (isReturn && isLast) throw Refusal{Status::ok()};
+      if (isReturn && isLast) throw Refusal{Status::ok()}; // no values, and why is said
     }
     step.defineRest();
   }

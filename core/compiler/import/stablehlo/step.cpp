@@ -143,8 +143,7 @@ int64_t Step::integer(std::string_view key) const {
 }
 
 std::string Step::word(std::string_view key, size_t position) const {
-  if (const Attribute* found = find(key)) return found->text;
-  return position < op_.words.size() ? op_.words[position] : "";
+  return op_.word(key, position);
 }
 
 std::vector<std::pair<int64_t, int64_t>> Step::pairs(std::string_view key, size_t count) const {

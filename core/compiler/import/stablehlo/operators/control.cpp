@@ -59,11 +59,11 @@ Name wholeIn(Scope& scope, Step& step, Value value) {
   return inner.whole(value);
 }
 
+/// Nodes within have short names: import puts that of the node around them in front.
 std::shared_ptr<onnx_io::Graph> branch(Step& step, const Region& region, const std::string& name) {
   auto graph = std::make_shared<onnx_io::Graph>();
   graph->name = name;
-  Scope scope(step.scope().model(), *graph, fmt::format("{}/{}/", step.name(), name),
-              &step.scope());
+  Scope scope(step.scope().model(), *graph, "", &step.scope());
   const std::vector<Value> results = writeRegion(scope, region, {});
   if (results.size() != step.outputCount())
     reject("its {} gives {} values, expected {}", name, results.size(), step.outputCount());
@@ -160,7 +160,7 @@ std::optional<int64_t> turnsOf(Step& step) {
   const Operation& said = test.operations.back();
   const Operation* compared = said.operands.size() == 1 ? madeIn(test, said.operands[0]) : nullptr;
   const bool isLess = compared && compared->name == "stablehlo.compare" &&
-                      !compared->words.empty() && compared->words[0] == "LT" &&
+                      compared->word("comparison_direction", 0) == "LT" &&
                       compared->operands.size() == 2;
   if (!isLess) return {};
   const auto counter = std::ranges::find(test.arguments, compared->operands[0], &Argument::name);
@@ -196,8 +196,9 @@ Value carriedValue(const Name& name, const Type& type) {
 }
 
 /// Whether a loop with these values goes on.
-Name goesOn(Step& step, onnx_io::Graph& graph, const std::vector<Value>& values, const char* name) {
-  Scope scope(step.scope().model(), graph, fmt::format("{}/{}/", step.name(), name), &step.scope());
+Name goesOn(Step& step, onnx_io::Graph& graph, const std::vector<Value>& values,
+            const std::string& prefix) {
+  Scope scope(step.scope().model(), graph, prefix, &step.scope());
   const std::vector<Value> said = writeRegion(scope, step.op().regions[0], values);
   if (said.size() != 1 || said[0].type != Type{Elem::bool_, {}, ""})
     reject("its condition gives {} values, expected a bool", said.size());
@@ -212,7 +213,8 @@ void writeWhile(Step& step) {
   std::vector<Name> inputs = {"", ""};
   if (turns) inputs[0] = step.constant(Tensor::scalarI64(*turns));
   for (size_t i = 0; i < step.inputCount(); ++i) inputs.push_back(step.whole(i));
-  if (!turns) inputs[1] = goesOn(step, step.scope().graph(), step.operands(), "first");
+  if (!turns)
+    inputs[1] = goesOn(step, step.scope().graph(), step.operands(), step.name() + "/first/");
   auto body = std::make_shared<onnx_io::Graph>();
   body->name = "body";
   const std::string prefix = step.name() + "/body/";
@@ -223,7 +225,7 @@ void writeWhile(Step& step) {
     carried.push_back(carriedValue(model.unique(fmt::format("{}in.{}", prefix, i)), step.type(i)));
     body->inputs.push_back(valueInfo(carried.back().name, step.type(i)));
   }
-  Scope scope(model, *body, prefix, &step.scope());
+  Scope scope(model, *body, "", &step.scope());
   const std::vector<Value> next = writeRegion(scope, step.op().regions[1], carried);
   if (next.size() != carried.size())
     reject("its body gives {} values, expected {}", next.size(), carried.size());
@@ -234,7 +236,7 @@ void writeWhile(Step& step) {
     whole.push_back(carriedValue(wholeIn(scope, step, next[i]), next[i].type));
   }
   const Type flag{Elem::bool_, {}, ""};
-  const Name on = turns ? body->inputs[1].name : goesOn(step, *body, whole, "next");
+  const Name on = turns ? body->inputs[1].name : goesOn(step, *body, whole, "next/");
   addOutput(step, *body, on, flag);
   for (const Value& value : whole) addOutput(step, *body, value.name, value.type);
   finish(step, step.addAll("Loop", std::move(inputs), step.outputCount(), {{"body", body}}));
