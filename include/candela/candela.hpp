@@ -128,7 +128,7 @@ class Model {
 public:
   /// Owns what a function in C made.
   static Model adopt(candela_model_t* model) { return Model(model); }
-  /// Compiles a .onnx, .tflite or .cdl file.
+  /// Compiles a model, of any format that is read, or a .cdl file.
   static Model compile(const std::string& path, const Options& options = {}) {
     return compileWith(options, [&](const candela_options_t& c, candela_model_t** model,
                                     char* error, size_t size) {

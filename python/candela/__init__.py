@@ -61,7 +61,7 @@ class Model:
 
 
 def load(source, name: str | None = None) -> Model:
-    """A Model: of the path of a model's file (.onnx, .pb, .tflite), of a .cdl or .cdb file, of bytes with its content, or of an onnx.ModelProto.
+    """A Model: of the path of a model's file (.onnx, .pb, .tflite, .mlir), of a .cdl or .cdb file, of bytes with its content, or of an onnx.ModelProto.
 
     `name` stands for the path of bytes: its ending says what they are ("model.onnx" without it), messages begin with it,
     and files that a model keeps beside itself are looked for there. What is wrong with the model is told when it is

@@ -48,6 +48,17 @@ class Digits(unittest.TestCase):
         for count in (1, 7, 360, 7):
             np.testing.assert_allclose(session(self.images[:count]), self.scores[:count], rtol=1e-3, atol=1e-3)
 
+    def test_stablehlo(self):
+        text = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n %0 = stablehlo.negate %a : tensor<2xf32>\n return %0 : tensor<2xf32> }\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "negated.mlir")
+            with open(path, "w") as file:
+                file.write(text)
+            for model in (candela.load(path), candela.load(text.encode(), name="negated.mlir")):
+                np.testing.assert_array_equal(model.compile("soft")(np.float32([1, -2])), np.float32([-1, 2]))
+        with self.assertRaisesRegex(candela.BadModelError, "wrong.mlir: line 2: stablehlo.negate: value %b is not known here"):
+            candela.load(text.replace("negate %a", "negate %b").encode(), name="wrong.mlir").compile("soft")
+
     def test_bytes_and_bundles(self):
         with open(self.model, "rb") as file:
             content = file.read()

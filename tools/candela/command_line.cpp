@@ -59,7 +59,7 @@ int runParsed(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) commandLine += " " + shellQuoted(argv[i]);
   Console console(commandLine);
 
-  CLI::App app("Candela: compile ONNX and TensorFlow Lite models for accelerators, run them, and "
+  CLI::App app("Candela: compile models of ONNX and other formats for accelerators, run them, and "
                "check backends.",
                "candela");
   app.formatter(std::make_shared<HelpFormatter>());
