@@ -17,6 +17,7 @@ as all of Candela. Then
   purge       no file, package or folder is left
   archive     the archive, unpacked in two places one after the other, runs from either
 
+A build in DIR that is not configured with CMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu fails lint: its libraries go to /usr/lib.
 Needs root, lintian, mmdebstrap and Debian's mirror. Writes benchmarks/results/packages.json.
 
 Exit status: 0 all passed, 1 something did not, 2 nothing could be made.
