@@ -30,7 +30,7 @@ def returned(operation, type="tensor<3x4xf32>", **options):
 refused("empty", "module {}\n", "it has no function @main")
 refused("bytecode", b"ML\xefR\x01\x02", "bytecode of MLIR (a portable artifact, VHLO) is not supported: write the text")
 refused("no_end", "module {\n", "line 2: expected the end of the module, found the end")
-refused("not_a_function", "module {\n  sdy.mesh @mesh = <[]>\n}", "line 2: expected a module or a function, found 'sdy.mesh")
+refused("not_a_function", "module {\n  foo.bar @mesh\n}", "line 2: expected a module or a function, found 'foo.bar")
 refused("twice", "func.func @f() {\n return }\nfunc.func @f() {\n return }\n", "function 'f' is there twice")
 refused("two_public", "func.func @f() {\n return }\nfunc.func @g() {\n return }\n", "it has no function @main, but @f and @g")
 refused("unknown_value", returned("stablehlo.abs %7 : tensor<3x4xf32>"), "line 3: stablehlo.abs: value %7 is not known here")
@@ -95,6 +95,11 @@ refused("dot", returned("stablehlo.dot_general %arg0, %arg1, contracting_dims = 
         "stablehlo.dot_general: dim 1 of 4 meets dim 0 of 5")
 refused("dot_dims", returned("stablehlo.dot_general %arg0, %arg1, contracting_dims = [7] x [0] : (tensor<3x4xf32>, tensor<5x6xf32>) -> tensor<3x6xf32>", "tensor<3x6xf32>", arguments=DOT),
         "dim 7 is out of range for rank 2")
+
+
+refused("dot_words", returned("stablehlo.dot_general %arg0, %arg1, contracting_dims = [a] x [0] : (tensor<3x4xf32>, tensor<5x6xf32>) -> tensor<3x6xf32>", "tensor<3x6xf32>", arguments=DOT),
+        "contracting_dims is no integer")
+refused("dims", returned("stablehlo.transpose %arg0, dims = 1 : (tensor<3x4xf32>) -> tensor<4x3xf32>", "tensor<4x3xf32>"), "dims is no list of integers")
 
 
 def convolution(numbers="[b, f, 0]x[o, i, 0]->[b, f, 0]", window="{stride = [1], pad = [[0, 0]]}", groups=1, result="tensor<1x4x7xf32>", kernel="4x3x3"):

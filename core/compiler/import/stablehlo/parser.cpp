@@ -92,8 +92,8 @@ void Parser::readTopLevel(Program& program, const char* close) {
   const bool isInside = *close != '\0';
   while (!scanner_.atEnd()) {
     if (isInside && scanner_.accept(close)) return;
-    if (scanner_.isNext("#")) {
-      scanner_.skipLine(); // an alias
+    if (scanner_.isNext("#") || scanner_.isNext("sdy.mesh")) {
+      scanner_.skipLine(); // an alias, or the devices that sharding notes name
     } else if (scanner_.accept("{-#")) {
       scanner_.balanced('{', '}');
     } else if (scanner_.accept("module") || scanner_.accept("builtin.module")) {
@@ -328,6 +328,7 @@ bool Parser::piece(Operation& op) {
   case '%': op.operands.push_back(valueName()); return true;
   case '[': sliceRanges(op); return true;
   case '{': attributes_.dictionary(op.attributes); return true;
+  case '<': attributes_.value(false); return true; // how a value is sharded
   case '@': op.attributes["callee"] = attributes_.value(false); return true;
   case '"': op.attributes["name"] = attributes_.value(false); return true;
   case ':':

@@ -20,7 +20,7 @@ constexpr NamedJoin kJoins[] = {
     {"stablehlo.xor", Join::xor_},
 };
 
-constexpr size_t kMostTried = 200; // operations of a region that is tried out
+constexpr size_t kMostTried = 100; // operations of a region that is tried out
 
 /// A region tried out on numbers. Every operation that it knows is one on single elements.
 class Trial {

@@ -126,10 +126,7 @@ Ints Step::ints(std::string_view key, const Ints& otherwise) const {
     if (dense.elements.dims.empty()) all.assign(static_cast<size_t>(count), all[0]);
     return all;
   }
-  if (found->kind != Attribute::Kind::list) reject("{} is no list of integers", key);
-  Ints all;
-  for (const Attribute& one : found->list) all.push_back(integerOf(one, key));
-  return all;
+  return integersOf(*found, key);
 }
 
 int64_t Step::integer(std::string_view key, int64_t otherwise) const {
@@ -283,6 +280,13 @@ Part Step::pad(Part x, const Name& value, const Ints& low, const Ints& high, con
   x = slice(x, begins, ends, Ints(x.dims.size(), 1));
   if (std::ranges::count(pads, 0) == std::ssize(pads)) return x;
   return {add("Pad", {x.name, constant(pads), value}), dims};
+}
+
+Ints integersOf(const Attribute& list, std::string_view key) {
+  if (list.kind != Attribute::Kind::list) reject("{} is no list of integers", key);
+  Ints all;
+  for (const Attribute& one : list.list) all.push_back(integerOf(one, key));
+  return all;
 }
 
 Tensor countTo(Step& step, int64_t count) {

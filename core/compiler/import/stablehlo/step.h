@@ -105,6 +105,9 @@ struct Operator {
 #include "core/compiler/import/stablehlo/operators/families.inc"
 #undef FAMILY
 
+/// A list of integers. Throws where it is another value.
+Ints integersOf(const Attribute& list, std::string_view key);
+
 /// Null where it has no form.
 const Operator* findOperator(std::string_view name);
 

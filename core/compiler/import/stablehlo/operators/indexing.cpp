@@ -25,10 +25,8 @@ struct IndexDims {
 };
 
 Ints listAt(const Attribute& numbers, const char* key) {
-  Ints all;
-  if (const Attribute* found = numbers.find(key))
-    for (const Attribute& one : found->list) all.push_back(one.integer);
-  return all;
+  const Attribute* found = numbers.find(key);
+  return found ? integersOf(*found, key) : Ints();
 }
 
 /// What indices say of each place: the dims that places are counted along, and where each begins.

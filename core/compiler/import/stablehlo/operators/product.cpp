@@ -56,16 +56,11 @@ Ints dimsAt(Step& step, const char* pretty, size_t side, const char* generic) {
     if (found->kind != Attribute::Kind::list || found->list.size() != 2 ||
         found->list[side].kind != Attribute::Kind::list)
       reject("{} are no two lists", pretty);
-    Ints all;
-    for (const Attribute& one : found->list[side].list) all.push_back(one.integer);
-    return all;
+    return integersOf(found->list[side], pretty);
   }
   const Attribute* numbers = step.find("dot_dimension_numbers");
   const Attribute* found = numbers ? numbers->find(generic) : nullptr;
-  Ints all;
-  if (found)
-    for (const Attribute& one : found->list) all.push_back(one.integer);
-  return all;
+  return found ? integersOf(*found, generic) : Ints();
 }
 
 DotDims dotDims(Step& step) {
@@ -177,9 +172,7 @@ Ints windowInts(Step& step, const char* pretty, const char* generic, size_t coun
   const Attribute* window = step.find("window");
   const Attribute* found = window ? window->find(pretty) : nullptr;
   Ints all = step.ints(generic, Ints(count, otherwise));
-  if (found) all.clear();
-  if (found)
-    for (const Attribute& one : found->list) all.push_back(one.integer);
+  if (found) all = integersOf(*found, pretty);
   if (all.size() != count) reject("{} of {} dims, expected {}", generic, all.size(), count);
   for (const int64_t value : all)
     if (value < otherwise || value > kMostExtent) reject("{} is {}", generic, value);
@@ -193,9 +186,9 @@ void readPadding(Step& step, Convolution& how, size_t count) {
   if (found && found->list.size() != count)
     reject("pad of {} dims, expected {}", found->list.size(), count);
   for (size_t i = 0; found && i < count; ++i) {
-    const std::vector<Attribute>& pair = found->list[i].list;
+    const Ints pair = integersOf(found->list[i], "pad");
     if (pair.size() != 2) reject("pad {} is no pair", i);
-    pads[i] = {pair[0].integer, pair[1].integer};
+    pads[i] = {pair[0], pair[1]};
   }
   for (const auto& [low, high] : pads) {
     for (const int64_t pad : {low, high})

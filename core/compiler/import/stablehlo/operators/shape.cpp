@@ -139,6 +139,7 @@ void writeDimensionSize(Step& step) {
 }
 
 constexpr Operator kShape[] = {
+    {"sdy.sharding_constraint", 1, 1, 0, writeSame, "as its operand"},
     {"stablehlo.broadcast_in_dim", 1, 1, 0, writeBroadcast},
     {"stablehlo.constant", 0, 0, 0, writeConstant},
     {"stablehlo.convert", 1, 1, 0, writeConvert},
