@@ -9,7 +9,7 @@ packages_test="clang-format-19 python3 python3-numpy python3-onnx
   python3-pip python3-setuptools python3-venv python3-wheel libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools verilator libonnx-testdata pkgconf groff-base zsh fish python3-sphinx python3-myst-parser furo qemu-user pocl-opencl-icd
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
   gcc-arm-none-eabi picolibc-arm-none-eabi qemu-system-arm lld-19 nodejs"
-packages_nightly="yosys chromium clang-tidy-19 dpkg-dev lintian mmdebstrap"
+packages_nightly="yosys chromium clang-tidy-19 dpkg-dev lintian mmdebstrap mlir-19-tools"
 
 # missing_packages GROUP...: those of the groups that are not installed, one a line.
 missing_packages() {

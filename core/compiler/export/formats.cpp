@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/compiler/export/onnx/export_onnx.h"
+#include "core/compiler/export/tosa/export_tosa.h"
 #include "core/compiler/graph/text.h"
 #include "core/compiler/import/onnx_io/write.h"
 #include "core/support/file.h"
@@ -17,6 +18,11 @@ Status writeOnnx(const graph::Graph& graph, const std::string& path) {
   return import::onnx_io::writeModel(model, path);
 }
 
+Status writeTosa(const graph::Graph& graph, const std::string& path) {
+  CDL_ASSIGN(const std::string text, tosa::toTosa(graph));
+  return writeFile(path, text.data(), text.size());
+}
+
 /// Large constants stand in files beside the text.
 Status writeText(const graph::Graph& graph, const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -27,8 +33,9 @@ Status writeText(const graph::Graph& graph, const std::string& path) {
 }
 
 constexpr Format kFormats[] = {
-    {"ONNX", ".onnx", "opset 26", writeOnnx},
-    {"the textual form", ".cdl", "", writeText},
+    {"ONNX", ".onnx", "opset 26", onnx::formOf, writeOnnx},
+    {"TOSA", ".tosa.mlir", "MLIR 19", tosa::formOf, writeTosa},
+    {"the textual form", ".cdl", "", nullptr, writeText},
 };
 
 } // namespace

@@ -14,6 +14,8 @@ struct Format {
   std::string_view name;      ///< "ONNX"
   std::string_view extension; ///< ".onnx"
   std::string_view version;   ///< of what is written: "opset 26"
+  /// How an op is said there: for the list of `candela export --list`; null where all ops are.
+  std::string_view (*form)(graph::OpKind kind);
   /// Failures: unsupported, with a line for each node that has no form; io. A file that was there
   /// survives them.
   Status (*write)(const graph::Graph& graph, const std::string& path);

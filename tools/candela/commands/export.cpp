@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   candela export model.tflite -o model.onnx
   candela export model.onnx --dim N=1 --optimized -o optimized.onnx
-  candela export conv.cdl -o conv.onnx
+  candela export conv.cdl -o conv.tosa.mlir
+  candela export --list
 
 The name's end says the format. The graph is the one that import makes; with --optimized the one
 that the passes of `candela opt --passes optimize` leave. Node by node it is said in the operators
@@ -24,8 +25,26 @@ constexpr std::string_view kDot = ".dot";
 struct Arguments {
   std::string path, output;
   ImportFlags import;
-  bool isOptimized = false;
+  bool isOptimized = false, isList = false;
 };
+
+/// A table in Markdown, which the reference page holds.
+std::string listText() {
+  std::string text = "| op |", line = "\n| --- |";
+  for (const exporter::Format& format : exporter::formats()) {
+    if (!format.form) continue;
+    text += fmt::format(" {} |", format.name);
+    line += " --- |";
+  }
+  text += line + "\n";
+  for (const graph::OpInfo& info : graph::allOps()) {
+    text += fmt::format("| `{}` |", info.name);
+    for (const exporter::Format& format : exporter::formats())
+      if (format.form) text += fmt::format(" {} |", format.form(info.kind));
+    text += "\n";
+  }
+  return text;
+}
 
 std::string extensions() {
   std::string text;
@@ -42,6 +61,9 @@ void writeDot(const graph::Graph& graph, const Arguments& arguments) {
 }
 
 void exportModel(const Arguments& arguments, Console& console) {
+  if (arguments.isList) return console.printText(listText());
+  if (arguments.path.empty()) fail(kBadInput, "a model is needed");
+  if (arguments.output.empty()) fail(kBadInput, "-o: a file is needed");
   const exporter::Format* format = exporter::formatOf(arguments.output);
   const bool isDot = arguments.output.ends_with(kDot);
   if (!format && !isDot)
@@ -72,11 +94,10 @@ void addExport(CLI::App& app, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("MODEL", arguments->path, "a .cdl graph or a model: " + import::extensionsText())
-      ->required()
       ->type_name("FILE");
   command->add_option("-o,--output", arguments->output, "the file to write: " + extensions())
-      ->required()
       ->type_name("FILE");
+  command->add_flag("--list", arguments->isList, "list how each op is said in each format");
   command->add_flag("--optimized", arguments->isOptimized,
                     "the graph after the passes of the standard order");
   addRepeated(command, "--dim", arguments->import.dims, "the value of a symbolic dimension: N=1",

@@ -52,7 +52,9 @@ Result<onnx_io::Model> toOnnx(const graph::Graph& graph) {
     if (!isNew && (!named.contains(output) || named[output] != name))
       return badModel("graph '{}': two values that are seen outside are named '{}'", graph.name,
                       name);
-    if (isNew && named.emplace(output, name).second) writer.name(output, name);
+    // A constant's elements stand under another name than what comes out.
+    const bool isMade = isNew && !output->isConstant();
+    if (isMade && named.emplace(output, name).second) writer.name(output, name);
   }
   writer.write(graph);
   writeOutputs(writer, graph, named);

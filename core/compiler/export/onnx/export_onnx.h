@@ -15,4 +15,7 @@ inline constexpr int64_t kIrVersion = 13;
 /// logical dims alone. Failure: unsupported, with a line for each node that has no form.
 Result<import::onnx_io::Model> toOnnx(const graph::Graph& graph);
 
+/// How an op is said: an operator, "formula", "refused", with its limits.
+std::string_view formOf(graph::OpKind kind);
+
 } // namespace candela::exporter::onnx

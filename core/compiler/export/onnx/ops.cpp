@@ -1,7 +1,8 @@
 #include "core/compiler/export/onnx/ops.h"
 
 #include <algorithm>
-#include <array>
+
+#include "core/compiler/export/onnx/export_onnx.h"
 
 namespace candela::exporter::onnx {
 namespace {
@@ -12,10 +13,11 @@ using Write = void (*)(GraphWriter&, const graph::Node&);
 struct Entry {
   OpKind kind;
   Write write;
+  std::string_view form;
 };
 
 constexpr Entry kEntries[] = {
-#define CANDELA_EXPORT(Kind, function) {OpKind::Kind, function},
+#define CANDELA_EXPORT(Kind, function, form) {OpKind::Kind, function, form},
 #include "core/compiler/export/onnx/ops.inc"
 #undef CANDELA_EXPORT
 };
@@ -55,6 +57,13 @@ void writeOp(GraphWriter& w, const graph::Node& node) {
   const Terms results =
       w.makeSeveral(std::string(node.info().onnx), w.operandsOf(node), types, attributesOf(node));
   for (size_t i = 0; i < results.size(); ++i) w.bind(node.result(i), results[i]);
+}
+
+std::string_view formOf(OpKind kind) {
+  const auto* entry = std::ranges::find(kEntries, kind, &Entry::kind);
+  if (entry != std::end(kEntries)) return entry->form;
+  return graph::opInfo(kind).has(graph::kTraitElementwise) ? elementwiseForm(kind)
+                                                           : graph::opInfo(kind).onnx;
 }
 
 } // namespace candela::exporter::onnx

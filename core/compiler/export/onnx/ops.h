@@ -11,6 +11,8 @@ void writeOp(GraphWriter& w, const graph::Node& node);
 /// The value of an op that works element by element, of operands in the order of its record.
 /// Throws where its kind is none of those.
 Term elementwise(GraphWriter& w, graph::OpKind kind, const Terms& operands);
+/// How it is said, for the reference page.
+std::string_view elementwiseForm(graph::OpKind kind);
 /// x in another type, as CONVERT says it: `mode` trunc, rne or floor where a float becomes an
 /// integer.
 Term converted(GraphWriter& w, const Term& x, Elem to, std::string_view mode, bool saturate);
@@ -31,7 +33,7 @@ struct Rescaled {
 Term rescaled(GraphWriter& w, const Rescaled& rescale);
 
 // By families, as the records have them.
-#define CANDELA_EXPORT(Kind, function) void function(GraphWriter& w, const graph::Node& node);
+#define CANDELA_EXPORT(Kind, function, form) void function(GraphWriter& w, const graph::Node& node);
 #include "core/compiler/export/onnx/ops.inc"
 #undef CANDELA_EXPORT
 

@@ -46,15 +46,19 @@ void writeGemm(GraphWriter& w, const graph::Node& node) {
   w.bind(node.result(), w.cast(y, elem));
 }
 
+/// Halves are computed in f32, where scores do not overflow.
 void writeAttention(GraphWriter& w, const graph::Node& node) {
-  const Terms in = w.operandsOf(node);
+  Terms in = w.operandsOf(node);
   const Elem elem = in[0].elem;
+  const Elem wide = elem == Elem::f64_ ? elem : Elem::f32_;
+  for (Term& operand : in)
+    if (!operand.isAbsent()) operand = w.cast(operand, wide);
   Term scores = product(w, in[0], transposed(w, in[1]));
   const double scale = node.floatAttr("scale");
-  if (scale != 1) scores = w.op("Mul", {scores, w.number(scale, elem)});
+  if (scale != 1) scores = w.op("Mul", {scores, w.number(scale, wide)});
   if (in.size() > 3 && !in[3].isAbsent()) scores = w.op("Add", {scores, in[3]});
-  const Term weights = w.make("Softmax", {scores}, elem, scores.dims, {{"axis", int64_t(-1)}});
-  w.bind(node.result(), product(w, weights, in[2]));
+  const Term weights = w.make("Softmax", {scores}, wide, scores.dims, {{"axis", int64_t(-1)}});
+  w.bind(node.result(), w.cast(product(w, weights, in[2]), elem));
 }
 
 namespace {

@@ -221,6 +221,26 @@ Term converted(GraphWriter& w, const Term& x, Elem to, std::string_view mode, bo
   return w.make("Cast", {x}, to, x.dims, std::move(attributes));
 }
 
+std::string_view elementwiseForm(OpKind kind) {
+  switch (kind) {
+  case OpKind::Min: return "Min";
+  case OpKind::Max: return "Max";
+  case OpKind::Pow: return "Pow";
+  case OpKind::Gelu: return "Gelu";
+  case OpKind::Div: return "Div; of integers by what may be 0 or -1 a formula";
+  case OpKind::Rem: return "Mod; of integers by what may be 0 or -1 a formula";
+  case OpKind::ShiftLeft:
+  case OpKind::ShiftRight: return "formula: BitShift";
+  case OpKind::Trunc:
+  case OpKind::Log1p:
+  case OpKind::Expm1: return "formula";
+  case OpKind::BitAnd: return "BitwiseAnd, And";
+  case OpKind::BitOr: return "BitwiseOr, Or";
+  case OpKind::BitXor: return "BitwiseXor, Xor";
+  default: return operatorOf(kind);
+  }
+}
+
 void writeCast(GraphWriter& w, const graph::Node& node) {
   const bool saturate = node.intAttr("saturate") != 0;
   const Elem to = node.elemAttr("to");

@@ -83,10 +83,14 @@ void writeTake(GraphWriter& w, const graph::Node& node) {
     return w.bind(node.result(), gathered(w, x, index, 1));
   }
   const Term place = clampedIndex(w, index, 0, extent);
-  const Term taken = gathered(w, x, place, 1);
-  if (!isZero || place.name == index.name) return w.bind(node.result(), taken);
-  const Term isInside = w.along(w.test("Equal", index, place), 1, 3);
-  w.bind(node.result(), w.where(isInside, taken, w.number(0, x.elem)));
+  if (!isZero || place.name == index.name) return w.bind(node.result(), gathered(w, x, place, 1));
+  // What lies outside is taken of a row of zeros behind the last one.
+  Shape longer = x.dims;
+  ++longer[1];
+  const Term room = w.make("Pad", {x, w.ints({0, 0, 0, 0, 1, 0})}, x.elem, longer);
+  const Term last = w.whole(extent, index.elem);
+  const Term inside = w.where(w.test("Equal", index, place), index, last);
+  w.bind(node.result(), gathered(w, room, inside, 1));
 }
 
 void writePut(GraphWriter& w, const graph::Node& node) {

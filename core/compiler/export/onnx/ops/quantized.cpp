@@ -33,7 +33,9 @@ void writeQuantize(GraphWriter& w, const graph::Node& node) {
     return w.bind(node.result(), w.make("QuantizeLinear", in, to, x.dims, axisOf(node)));
   const Term scale = besideAxis(w, node, x, in[1]);
   const Term zero = w.cast(besideAxis(w, node, x, in[2]), Elem::f64_);
-  const Term moved = w.op("Add", {w.op("Round", {w.op("Div", {x, scale})}), zero});
+  const Term steps = w.op("Round", {w.op("Div", {x, scale})});
+  const Term isNan = w.make("IsNaN", {steps}, Elem::bool_, steps.dims);
+  const Term moved = w.op("Add", {w.where(isNan, w.number(0, x.elem), steps), zero});
   w.bind(node.result(), converted(w, moved, to, "trunc", true));
 }
 
