@@ -66,9 +66,11 @@ public:
     e_.bias.assign(channels_, 0);
     const cdl_expr_t* expr = op_.expr();
     value_.assign(expr ? expr->steps : 0, Value::kOther);
-    for (step_ = 0; step_ < value_.size(); ++step_)
+    for (step_ = 0; step_ < value_.size(); ++step_) {
       value_[step_] = readStep(*cdl_get_step(op_.image(), expr->first_step + step_));
-    if (!value_.empty() && value_.back() != Value::kResult) otherExpression(value_.size() - 1);
+      if (value_[step_] == Value::kResult) last_ = step_;
+    }
+    if (!value_.empty() && last_ != value_.size() - 1) otherExpression(value_.size() - 1);
     return e_;
   }
 
@@ -98,9 +100,10 @@ private:
     return Value::kResult;
   }
 
+  /// Whether it is all that was done so far: what reads earlier results again is no chain.
   bool isResult(const cdl_operand_t& o) const {
-    return o.source == CDL_FROM_ACC ||
-           (o.source == CDL_FROM_STEP && value_[o.index] == Value::kResult);
+    if (!last_) return o.source == CDL_FROM_ACC;
+    return o.source == CDL_FROM_STEP && o.index == *last_;
   }
 
   /// Sums are f32 already; what a convert of them rounds is rounded once, at the end.
@@ -196,8 +199,149 @@ private:
   size_t step_ = 0; ///< the one at hand
   State state_ = State::kSums;
   std::vector<Value> value_;           ///< by step
+  std::optional<size_t> last_;         ///< the last step that left a result
   std::map<size_t, uint32_t> widened_; ///< by step: which input
   FloatEpilogue e_;
+};
+
+/// Does an expression of floats that is not in the device's form, on what the product left in its
+/// result: by the vector engine, chunk by chunk, as what is between two steps is f32 and lies among
+/// the records.
+class FloatSteps {
+public:
+  FloatSteps(LoweringState& l, const cdl::Op& op)
+      : l_(l), op_(op), y_(l.image.output(op)), steps_(op.expr()->steps) {
+    for (uint32_t k = 0; k < steps_; ++k) check(k);
+    // What rounds to the result's type rounds what the step before it writes there.
+    end_ = steps_ - 1;
+    if (end_ > 0 && stepAt(end_).kind == CDL_KIND_CONVERT) --end_;
+    if (stepAt(end_).kind != CDL_KIND_BINARY) otherExpression(end_);
+    for (uint32_t i = op.operands(); i < op.inputs(); ++i)
+      if (isKnown(l, l.image.input(op, i)))
+        numbers_[i] = byChannel(l, l.image.input(op, i), y_.rank - 1, "an operand of the epilogue");
+  }
+
+  void emit() {
+    const auto last = static_cast<size_t>(y_.rank) - 1;
+    const int64_t most = std::max<int64_t>(l_.recordsBytes / 2 / (4 * (steps_ + op_.inputs())), 1);
+    Chunk chunk;
+    chunk.count.fill(1);
+    const int64_t channels = std::min(most, y_.dims[last]);
+    const int64_t positions = std::min(std::max<int64_t>(most / channels, 1), y_.dims[last - 1]);
+    do {
+      for (int64_t p = 0; p < y_.dims[last - 1]; p += positions)
+        for (int64_t c = 0; c < y_.dims[last]; c += channels) {
+          chunk.first[last - 1] = p;
+          chunk.first[last] = c;
+          chunk.count[last - 1] = std::min(positions, y_.dims[last - 1] - p);
+          chunk.count[last] = std::min(channels, y_.dims[last] - c);
+          emit(chunk);
+        }
+    } while (next(chunk, last - 1));
+  }
+
+private:
+  /// A part of the result: where it begins and how far it goes, by dim.
+  struct Chunk {
+    std::array<int64_t, CDL_MAX_RANK> first{}, count{};
+  };
+
+  const cdl_step_t& stepAt(uint32_t k) const {
+    return *cdl_get_step(op_.image(), op_.expr()->first_step + k);
+  }
+
+  void check(uint32_t k) const {
+    const cdl_step_t& step = stepAt(k);
+    const bool isBinary =
+        step.kind == CDL_KIND_BINARY && step.elem == CDL_F32 && step.operands == 2;
+    const bool isWidening = step.kind == CDL_KIND_CONVERT && step.elem == CDL_F32;
+    const bool isEnd = step.kind == CDL_KIND_CONVERT && step.elem == y_.elem && k == steps_ - 1 &&
+                       step.in[0].source == CDL_FROM_STEP && step.in[0].index + 1u == k;
+    if (!isBinary && !isWidening && !isEnd) otherExpression(k);
+    if (isBinary) (void)binaryOf(step.fn);
+  }
+
+  /// Moves on by the dims before `inner`; whether there is more.
+  bool next(Chunk& chunk, size_t inner) const {
+    for (size_t d = inner; d-- > 0;) {
+      if (++chunk.first[d] < y_.dims[d]) return true;
+      chunk.first[d] = 0;
+    }
+    return false;
+  }
+
+  DeviceView partOf(DeviceView view, const Chunk& chunk) const {
+    for (size_t d = 0; d < static_cast<size_t>(y_.rank); ++d) {
+      view.at += chunk.first[d] * view.strides[d] * view.bytes;
+      view.dims[d] = chunk.count[d];
+    }
+    return view;
+  }
+
+  /// f32 at an address of the scratchpad, of the extents of a chunk; repeated: one of all.
+  DeviceView floatsAt(int64_t at, const Chunk& chunk, bool repeats) const {
+    DeviceView view;
+    view.rank = y_.rank;
+    view.at = at;
+    view.bytes = 4;
+    view.elem = CDL_F32;
+    int64_t stride = 1;
+    for (auto d = static_cast<size_t>(y_.rank); d-- > 0;) {
+      view.dims[d] = chunk.count[d];
+      view.strides[d] = repeats ? 0 : stride;
+      stride *= chunk.count[d];
+    }
+    return view;
+  }
+
+  int64_t record(std::span<const int32_t> words) {
+    const auto bytes = std::as_bytes(words);
+    return l_.records({bytes.begin(), bytes.end()});
+  }
+
+  DeviceView operand(const cdl_step_t& step, const cdl_operand_t& o, const Chunk& chunk) {
+    if (o.source == CDL_FROM_ACC) return partOf(y_, chunk);
+    if (o.source == CDL_FROM_STEP) return values_[o.index];
+    if (o.source == CDL_FROM_CONST) {
+      const auto number = static_cast<int32_t>(step.imm);
+      return floatsAt(record({&number, 1}), chunk, true);
+    }
+    const auto known = numbers_.find(o.index);
+    if (known == numbers_.end()) return partOf(l_.image.input(op_, o.index), chunk);
+    const auto last = static_cast<size_t>(y_.rank) - 1;
+    DeviceView row = floatsAt(record(std::span(known->second)
+                                         .subspan(static_cast<size_t>(chunk.first[last]),
+                                                  static_cast<size_t>(chunk.count[last]))),
+                              chunk, true);
+    row.strides[last] = 1;
+    return row;
+  }
+
+  void emit(const Chunk& chunk) {
+    int64_t elements = 1;
+    for (size_t d = 0; d < static_cast<size_t>(y_.rank); ++d) elements *= chunk.count[d];
+    const int64_t between = l_.room(4 * elements * steps_);
+    values_.assign(steps_, {});
+    for (uint32_t k = 0; k <= end_; ++k) {
+      const cdl_step_t& step = stepAt(k);
+      if (step.kind == CDL_KIND_CONVERT) { // the engine widens what it reads
+        values_[k] = operand(step, step.in[0], chunk);
+        continue;
+      }
+      values_[k] =
+          k == end_ ? partOf(y_, chunk) : floatsAt(between + 4 * elements * k, chunk, false);
+      const DeviceView a = operand(step, step.in[0], chunk), b = operand(step, step.in[1], chunk);
+      lowerBinary(l_, binaryOf(step.fn), a, b, values_[k]);
+    }
+  }
+
+  LoweringState& l_;
+  const cdl::Op& op_;
+  const DeviceView y_;
+  const uint32_t steps_;
+  uint32_t end_ = 0;                                 ///< the step that writes the result
+  std::map<uint32_t, std::vector<int32_t>> numbers_; ///< by input: constants of f32, by channel
+  std::vector<DeviceView> values_;                   ///< of the chunk at hand, by step
 };
 
 /// Reads the expression of a product, step by step.
@@ -344,6 +488,19 @@ Epilogue epilogueOf(LoweringState& l, const cdl::Op& op, int channelDim) {
   }
   return EpilogueReader(l, op, channelDim).read();
 }
+
+Epilogue sumsAlone(const LoweringState& l, const cdl::Op& op, int channelDim) {
+  const DeviceView y = l.image.output(op);
+  const auto channels = static_cast<size_t>(y.dims[static_cast<size_t>(channelDim)]);
+  Epilogue e;
+  e.type = y.type();
+  e.floats.emplace();
+  e.floats->scale.assign(channels, 1);
+  e.floats->bias.assign(channels, 0);
+  return e;
+}
+
+void lowerFloatSteps(LoweringState& l, const cdl::Op& op) { FloatSteps(l, op).emit(); }
 
 std::optional<uint32_t> viewUnderResult(const LoweringState& l, const cdl::Op& op) {
   const cdl_step_t& step = *cdl_get_step(op.image(), op.expr()->first_step);

@@ -44,6 +44,13 @@ Epilogue epilogueOf(LoweringState& l, const cdl::Op& op, int channelDim);
 /// the product left in the scratchpad.
 void lowerSteps(LoweringState& l, const cdl::Op& op, uint32_t first);
 
+/// The form of sums of floats that are rounded to the result's type and nothing else.
+Epilogue sumsAlone(const LoweringState& l, const cdl::Op& op, int channelDim);
+/// Lowers an expression of floats that is in no form: on what the product left in the scratchpad.
+/// Throws Refusal for steps that the vector engine does not have, and constants that differ
+/// otherwise than by channel.
+void lowerFloatSteps(LoweringState& l, const cdl::Op& op);
+
 /// The view that the expression adds to the product first, where it lies in the result's place,
 /// element by element: what the sums begin with.
 std::optional<uint32_t> viewUnderResult(const LoweringState& l, const cdl::Op& op);

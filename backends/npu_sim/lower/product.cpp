@@ -690,6 +690,20 @@ void needExactSums(const cdl::Op& op, int64_t terms) {
     throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
 }
 
+/// The pass of a product of floats; false where its expression is left to the vector engine.
+bool findFloatPass(LoweringState& l, const cdl::Op& op, Pass& pass) {
+  try {
+    pass = passOf(l, op);
+    return true;
+  } catch (const Refusal&) {
+    if (!op.expr() || !npu::isFloat(pass.y.type())) throw;
+  }
+  needApart(l, op, pass.y, std::nullopt);
+  pass.fusion.epilogue = sumsAlone(l, op, pass.y.rank - 1);
+  pass.fusion.type = pass.y.type();
+  return false;
+}
+
 } // namespace
 
 uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
@@ -698,7 +712,10 @@ uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
   const uint8_t sums = sumsOf(op);
   Pass pass{.y = l.image.output(op), .fusion = {}};
   if (pass.y.elements() == 0) return 1;
-  if (sums == CDL_F32 || (op.expr() && pass.y.elem != sums))
+  bool hasFloatSteps = false;
+  if (sums == CDL_F32)
+    hasFloatSteps = !findFloatPass(l, op, pass);
+  else if (op.expr() && pass.y.elem != sums)
     pass = passOf(l, op);
   else if (pass.y.elem != sums)
     throw Refusal{CDL_REASON_DTYPE,
@@ -722,6 +739,7 @@ uint32_t lowerProduct(LoweringState& l, const cdl::Op& op) {
     multiply(l, op, pass.y, pass.fusion);
   }
   if (hasSteps) lowerSteps(l, op, under ? 1 : 0);
+  if (hasFloatSteps) lowerFloatSteps(l, op);
   return pass.taken;
 }
 

@@ -14,6 +14,10 @@ struct Cycles {
 
   int64_t of(std::string_view op, const Fields& descriptor, const Fields& fields = {},
              const Fields& second = {}) const {
+    return costOf(op, descriptor, fields, second).cycles();
+  }
+  ComputeCost costOf(std::string_view op, const Fields& descriptor, const Fields& fields = {},
+                     const Fields& second = {}) const {
     const OpInfo& info = *opInfo(op);
     Operation operation{};
     operation.insn.op = info.op;
@@ -23,7 +27,7 @@ struct Cycles {
         setFields(descriptorInfo(static_cast<DescriptorKind>(field.of)).fields,
                   field.name == "d" ? descriptor : second,
                   field.name == "d" ? operation.d : operation.second);
-    return computeCost(configuration, operation).cycles();
+    return computeCost(configuration, operation);
   }
 };
 
@@ -155,6 +159,34 @@ TEST(ComputeCycles, SixteenBitRowsTakeNoMore) {
   EXPECT_EQ(c.of("requant", epilogue), 8 + 256 + kRequant);
   EXPECT_EQ(c.of("requant", epilogue, {{"table", 1}}),
             17 + 8 + 256 + kRequant + valueOf(Timing::kRequantInterpolation));
+}
+
+/// bf16 takes the cycles of i16, and no hardware says so.
+TEST(ComputeCycles, FloatsTakeTheCyclesOfIntegersOfTheirSizeAndAreAssumed) {
+  const Cycles c;
+  const auto conv = [&](int64_t type) {
+    return c.costOf("conv", {{"out_h", 7},
+                             {"out_w", 7},
+                             {"cin", 3},
+                             {"cout", 40},
+                             {"kernel_h", 3},
+                             {"kernel_w", 3},
+                             {"flat", 1},
+                             {"pixel_stride", 6},
+                             {"a_type", type},
+                             {"w_type", type == 4 ? 4 : 0}});
+  };
+  EXPECT_EQ(conv(4).cycles(), conv(3).cycles());
+  EXPECT_EQ(conv(4).words, conv(3).words);
+  EXPECT_EQ(conv(4).streamTag, Tag::kAssumed);
+  EXPECT_NE(conv(3).streamTag, Tag::kAssumed);
+  const auto add = [&](int64_t type) {
+    return c.costOf("vbinary",
+                    {{"run", 40}, {"a_type", type}, {"b_type", type}, {"out_type", type}});
+  };
+  EXPECT_EQ(add(5).cycles(), add(2).cycles());
+  EXPECT_EQ(add(5).fixedTag, Tag::kAssumed);
+  EXPECT_NE(add(2).fixedTag, Tag::kAssumed);
 }
 
 TEST(ComputeCycles, LdwAndMmAreAConvByHand) {

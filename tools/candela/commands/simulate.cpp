@@ -273,6 +273,7 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu,
   report["clock_mhz"] = npu[npu::key::kClockMhz];
   report["engine"] = arguments.engine;
   report["macs"] = m.counter("macs");
+  report["precision"] = arguments.run.model.precision;
   if (const uint64_t macs = m.sum("bf16_macs")) report["bf16_macs"] = macs;
   addHostShare(arguments.host, placement, report);
   report["dram_bytes"] = dramBytesOf(m);
@@ -377,6 +378,10 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu,
                 countText(report["host_macs"].get<uint64_t>()),
                 timeText(simulation.session.compileMs), timeText(simulation.wallMs),
                 m.time.is_null() ? " without time" : "");
+  const bool mayGoOn = npu.hasBf16() && arguments.run.model.precision == "f32";
+  if (mayGoOn && report["host_macs"].get<uint64_t>() > 0)
+    console.print(
+        "  --precision bf16 takes products of f32 as those of bf16, which this NPU has\n");
 }
 
 /// What can be told before minutes have gone.
