@@ -21,15 +21,15 @@ refused. The processors are those that LLVM knows by name.)";
 struct Arguments {
   PackageRequest request;
   std::optional<uint64_t> seed;
-  std::string arenaLimit, flashLimit;
+  std::optional<std::string> arenaLimit, flashLimit;
   bool hasMap = false;
 };
 
 /// Throws Failure where the text is no number of bytes.
-std::optional<uint64_t> limitOf(const char* option, const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const std::optional<uint64_t> bytes = text::parseBytes(text);
-  if (!bytes) fail(kBadInput, "{} {}: a number of bytes: 65536, 64K, 1M", option, text);
+std::optional<uint64_t> limitOf(const char* option, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  const std::optional<uint64_t> bytes = text::parseBytes(*text);
+  if (!bytes) fail(kBadInput, "{} {}: a number of bytes: 65536, 64K, 1M", option, *text);
   return bytes;
 }
 
