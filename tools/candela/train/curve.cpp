@@ -7,10 +7,10 @@
 namespace candela::tool {
 namespace {
 
-constexpr double kWidth = 640;
-constexpr double kHeight = 220;
-constexpr double kLeft = 60;
-constexpr double kBottom = 24;
+constexpr double kCurveWidth = 640;
+constexpr double kCurveHeight = 220;
+constexpr double kCurveLeft = 60;
+constexpr double kCurveBottom = 24;
 
 struct Line {
   std::string key, name, color;
@@ -34,8 +34,8 @@ std::string polyline(const std::vector<double>& values, const Range& range, cons
     const double across =
         values.size() > 1 ? static_cast<double>(i) / static_cast<double>(values.size() - 1) : 0;
     const double up = range.hi > range.lo ? (values[i] - range.lo) / (range.hi - range.lo) : 0.5;
-    points += fmt::format("{:.1f},{:.1f} ", kLeft + across * (kWidth - kLeft - 10),
-                          kHeight - kBottom - up * (kHeight - kBottom - 10));
+    points += fmt::format("{:.1f},{:.1f} ", kCurveLeft + across * (kCurveWidth - kCurveLeft - 10),
+                          kCurveHeight - kCurveBottom - up * (kCurveHeight - kCurveBottom - 10));
   }
   return fmt::format(
       "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"><title>{}</title>"
@@ -51,7 +51,8 @@ Figure figureOf(const Json& epochs, const std::string& title, const std::vector<
       range.lo = std::min(range.lo, value);
       range.hi = std::max(range.hi, value);
     }
-  std::string svg = fmt::format("<svg width=\"{}\" height=\"{}\" role=\"img\">", kWidth, kHeight);
+  std::string svg =
+      fmt::format("<svg width=\"{}\" height=\"{}\" role=\"img\">", kCurveWidth, kCurveHeight);
   std::string caption = "by epoch";
   for (const Line& line : lines) {
     const std::vector<double> values = valuesOf(epochs, line.key);
@@ -61,7 +62,7 @@ Figure figureOf(const Json& epochs, const std::string& title, const std::vector<
   }
   svg += fmt::format("<text x=\"2\" y=\"14\" font-size=\"12\">{:.4g}</text>"
                      "<text x=\"2\" y=\"{}\" font-size=\"12\">{:.4g}</text></svg>",
-                     range.hi, kHeight - kBottom, range.lo);
+                     range.hi, kCurveHeight - kCurveBottom, range.lo);
   return {title, caption, svg};
 }
 

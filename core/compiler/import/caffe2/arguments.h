@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compiler/import/caffe2/refusal.h"
+#include "core/compiler/import/refusal.h"
 
 namespace candela::import::caffe2 {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/compiler/import/stablehlo/refusal.h"
+#include "core/compiler/import/refusal.h"
 
 namespace candela::import::stablehlo {
 

@@ -8,8 +8,8 @@
 
 #include "core/compiler/import/import_diagnostics.h"
 #include "core/compiler/import/onnx_io/model.h"
+#include "core/compiler/import/refusal.h"
 #include "core/compiler/import/stablehlo/program.h"
-#include "core/compiler/import/stablehlo/refusal.h"
 
 namespace candela::import::stablehlo {
 

@@ -7,26 +7,13 @@
 
 #include "core/compiler/import/import_diagnostics.h"
 #include "core/compiler/import/onnx_io/model.h"
+#include "core/compiler/import/refusal.h"
 #include "core/compiler/import/tflite/file.h"
 
 namespace candela::import::tflite {
 
 /// Of a value of the model that is written.
 using Name = std::string;
-
-/// Thrown where an operator has no form; GraphWriter::write() reports it with the operator's name.
-struct Refusal {
-  Status status;
-};
-
-template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw Refusal{failure(Code::unsupported, format, std::forward<Args>(args)...)};
-}
-template <typename... Args>
-[[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) {
-  throw Refusal{badModel(format, std::forward<Args>(args)...)};
-}
 
 /// What the writers of one model share.
 struct ModelWriter {
