@@ -71,7 +71,7 @@ function(candela_debian_package name)
   set(CPACK_COMPONENTS_ALL ${CPACK_COMPONENTS_ALL} PARENT_SCOPE)
 
   string(TOUPPER ${name} key)
-  string(CONCAT text "${P_SUMMARY}\nCandela compiles ONNX and TensorFlow Lite models for accelerators, runs\n"
+  string(CONCAT text "${P_SUMMARY}\nCandela compiles models of ONNX and other formats for accelerators, runs\n"
     "them, and judges ports of itself to new devices.\n\n${P_TEXT}")
   set(CPACK_DEBIAN_${key}_DESCRIPTION "${text}" PARENT_SCOPE)
   set(CPACK_DEBIAN_${key}_PACKAGE_NAME ${name} PARENT_SCOPE)
@@ -167,6 +167,16 @@ if(TARGET candela_sdk)
 CMake and the files for pkg-config."
     DEPENDS "${library} ${same}"
     SUGGESTS candela candela-examples)
+endif()
+if(TARGET candela_ort_ep)
+  candela_debian_package(candela-onnxruntime
+    COMPONENTS onnxruntime
+    SECTION libs
+    SUMMARY "execution provider of ONNX Runtime that runs models on Candela"
+    TEXT "This package has a library that an unmodified ONNX Runtime of 1.23 or later
+registers, from PyPI for instance: its models then run on backends of Candela."
+    DEPENDS "${library} ${same}"
+    RECOMMENDS candela-backend-cpu)
 endif()
 if(TARGET candela_simulator)
   set(systemc "")

@@ -38,7 +38,7 @@ import nightly_report  # noqa: E402
 
 SCHEMA = "candela.packages.v1"
 PACKAGES = ["candela", "candela-backend-cpu", "candela-backend-npu-sim", "candela-backend-opencl", "candela-examples",
-            "candela-simulator-dev", "libcandela-dev", "libcandela0", "python3-candela"]
+            "candela-onnxruntime", "candela-simulator-dev", "libcandela-dev", "libcandela0", "python3-candela"]
 EXAMPLES = "/usr/share/candela/examples"
 DIGITS = f"{EXAMPLES}/digits"
 RIGHT = "99.72 %"

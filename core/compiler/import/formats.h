@@ -33,8 +33,8 @@ Result<onnx_io::Model> parseModel(const Bytes& content, const std::string& path)
 /// Whether a file is a model: by its name, or by a mark in its content. False where it cannot be
 /// read and its name does not say.
 bool isModelFile(const std::string& path);
-/// ".mlir, .onnx, .pb or .tflite"; `more` are of files that are no models of a format: "…, .tflite or
-/// .cdl".
+/// ".mlir, .onnx, .pb or .tflite"; `more` are of files that are no models of a format: "…, .tflite
+/// or .cdl".
 std::string extensionsText(std::initializer_list<std::string_view> more = {});
 
 } // namespace candela::import
