@@ -127,6 +127,8 @@ Compiled Compiler::compile(const GraphView& graph, const Part& part) {
   }
   sdk::Options options = options_.compile;
   options.bindAtRun = true;
+  // With open dims no node has its backend before the run: ask() has seen that of sample shapes.
+  if (!isStatic(graph, part)) options.requireNative = false;
   return compileBytes(graph, bytes, options);
 }
 

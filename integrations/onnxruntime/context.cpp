@@ -229,6 +229,7 @@ Compiled loadContext(const Api& api, const ProviderOptions& options, const std::
     return std::make_shared<sdk::Model>(sdk::Model::load(bytes.data(), bytes.size(), name));
   sdk::Options compile = options.compile;
   compile.bindAtRun = true;
+  compile.requireNative = false; // it was asked for when the part was stored
   if (!options.namesBackend) compile.backends = backendsOf(node, content);
   return std::make_shared<sdk::Model>(
       sdk::Model::compile(bytes.data(), bytes.size(), name + ".onnx", compile));

@@ -401,7 +401,7 @@ void defineTraining(py::module_& module) {
       .def("step", stepOf, "One step on a batch: the loss before it.")
       .def("read", &Trainer::read, py::arg("name"), "What a parameter holds now.")
       .def("save", save, py::arg("path"), "Writes the trained model, an .onnx file.")
-      .def("report", [](const Trainer& self) { return parsedJson(self.reportJson()); })
+      .def("report", [](Trainer& self) { return parsedJson(self.reportJson()); })
       .def("close", &Trainer::close, "Gives everything back.")
       .def("__enter__", [](const std::shared_ptr<Trainer>& self) { return self; })
       .def("__exit__", [](Trainer& self, const py::args&) { self.close(); });

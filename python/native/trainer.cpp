@@ -92,7 +92,10 @@ void Trainer::save(const std::string& path) {
   trainer_->save(path);
 }
 
-std::string Trainer::reportJson() const {
+std::string Trainer::reportJson() {
+  checkUsable();
+  const Outside outside;
+  const std::lock_guard turn(turn_);
   checkUsable();
   return trainer_->reportJson();
 }

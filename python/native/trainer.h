@@ -25,7 +25,7 @@ public:
   /// An ndarray of its own, or a Tensor where there is no NumPy.
   py::object read(const std::string& name);
   void save(const std::string& path);
-  std::string reportJson() const;
+  std::string reportJson();
   void close();
   bool isClosed() const { return !trainer_; }
 

@@ -217,6 +217,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     output = parser.parse_args(arguments).output
+    # What an older site leaves is taken away, and nothing else is.
+    if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or (output / "objects.inv").is_file())):
+        parser.error(f"--output {output}: it is there, and no site of this script")
     with tempfile.TemporaryDirectory(prefix="candela_site_") as place:
         sources, made = pathlib.Path(place) / "sources", pathlib.Path(place) / "made"
         sources.mkdir()

@@ -200,6 +200,7 @@ case("concat_nhwc", "Concat", [IMAGES, IMAGES], np.concatenate([IMAGES, IMAGES],
 case("concat_add_axis", "Concat", [X, Y], np.stack([X, Y], 1), axis=1, add_axis=1)
 case("split", "Split", [X], [X[:, :1], X[:, 1:]], axis=1, split=[1, 2])
 case("split_even", "Split", [X], [X[:, :, :2], X[:, :, 2:]], axis=2)
+case("split_drops_axis", "Split", [X], [X[0], X[1]], axis=0, add_axis=1)
 case("reshape", "Reshape", [X], [X.reshape(2, 12)], shape=[0, -1])
 case("flatten", "Flatten", [X], X.reshape(2, 12))
 case("flatten_axis", "Flatten", [X], X.reshape(6, 4), axis=2)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+import caffe2_net
 import networks
 
 
@@ -47,6 +48,17 @@ def compare(name, folder, arguments):
     estimate(name, folder, shape, arguments)
 
 
+def compare_in_place(folder, arguments):
+    """A net that writes its input again and gives it out."""
+    net = caffe2_net.net([caffe2_net.op("Relu", ["x"], ["x"]), caffe2_net.op("Negative", ["x"], ["y"])], ["x"], ["x", "y"])
+    (folder / "in_place.pb").write_bytes(net)
+    np.save(folder / "x.npy", np.array([-1, 2], np.float32))
+    np.save(folder / "y.npy", np.array([0, -2], np.float32))
+    np.save(folder / "x_out.npy", np.array([0, 2], np.float32))
+    run(arguments, folder / "in_place.pb", "--shape", "x=2", "--input", f"x={folder}/x.npy", "--expect", f"y={folder}/y.npy",
+        "--expect", f"x:1={folder}/x_out.npy")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--candela", required=True)
@@ -55,6 +67,7 @@ def main():
     arguments = parser.parse_args()
     failures = 0
     with tempfile.TemporaryDirectory() as temporary:
+        compare_in_place(arguments.keep or Path(temporary), arguments)
         for name in networks.NETWORKS:
             try:
                 compare(name, (arguments.keep or Path(temporary)) / name, arguments)

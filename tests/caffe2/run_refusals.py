@@ -42,6 +42,10 @@ refused("short_fill", conv(kernel=3), "node 'GivenTensorFill 0' (GivenTensorFill
         fills=[op("GivenTensorFill", [], ["w"], shape=[4, 3], values=[1.0, 2.0])])
 refused("huge_fill", conv(kernel=3), "the shape 1073741824x64 is too large",
         fills=[op("ConstantFill", [], ["w"], shape=[1 << 30, 64], value=1.0)])
+refused("many_fills", conv(kernel=3), "init_net.pb: its ConstantFills make 805306368 bytes, more than 536870912",
+        fills=[op("ConstantFill", [], [f"w{i}"], shape=[1 << 26], value=1.0) for i in range(3)])
+refused("fill_zero_point", conv(kernel=3), "Y_zero_point 300 is no u8",
+        fills=[op("Int8GivenTensorFill", [], ["w"], shape=[1], values="a", Y_scale=1.0, Y_zero_point=300)])
 refused("value_of_no_type", conv(kernel=3), "value 2 is no bool",
         fills=[op("GivenTensorBoolFill", [], ["w"], shape=[1], values=[2])])
 refused("info_no_entry", conv(kernel=3), "value_info.json: entry 'x': it is no [type, [dims]]", info={"x": 3})

@@ -36,6 +36,12 @@ refused("two_public", "func.func @f() {\n return }\nfunc.func @g() {\n return }\
 refused("unknown_value", returned("stablehlo.abs %7 : tensor<3x4xf32>"), "line 3: stablehlo.abs: value %7 is not known here")
 refused("second_value", main_of("    %0 = stablehlo.abs %arg0 : tensor<3x4xf32>\n    %0 = stablehlo.abs %arg0 : tensor<3x4xf32>\n    return %0 : tensor<3x4xf32>"),
         "line 4: stablehlo.abs: value %0 is there twice")
+refused("constant_in_comparator",
+        main_of('    %0 = "stablehlo.sort"(%arg0) <{dimension = 1 : i64}> ({\n    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
+                '      %k = "stablehlo.constant"() {value = 5 : i32} : () -> tensor<f32>\n'
+                '      %r = stablehlo.compare LT, %a, %k : (tensor<f32>, tensor<f32>) -> tensor<i1>\n'
+                '      "stablehlo.return"(%r) : (tensor<i1>) -> ()\n    }) : (tensor<3x4xf32>) -> tensor<3x4xf32>\n'
+                "    return %0 : tensor<3x4xf32>"), "line 3: stablehlo.sort: its comparator of 3 operations sorts neither up nor down")
 refused("no_return", main_of("    %0 = stablehlo.abs %arg0 : tensor<3x4xf32>"), "line 2: a function or region without its return")
 refused("result_type", main_of("    return %arg0 : tensor<3x4xf32>", results="tensor<3xf32>"), "line 2: result 0 of @main is f32[3], but gets f32[3,4]")
 refused("blocks", main_of("    return %arg0 : tensor<3x4xf32>\n  ^bb1:"), "line 4: a region of several blocks is not supported")

@@ -40,6 +40,9 @@ Result<Network> Network::read(const std::string& path) {
   Network network;
   CDL_ASSIGN(network.model, import::readModel(path));
   import::onnx_io::Graph& graph = network.model.graph;
+  for (const Node& node : graph.nodes)
+    if (node.outputs.empty())
+      return badModel("{}: node '{}' ({}) has no outputs", path, node.name, node.opType);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (kQuantizing.count(graph.nodes[i].opType))
       return badArgument("{}: the model is quantized already: node '{}' is {}", path,
@@ -173,7 +176,8 @@ void Network::writeSumsAsAdditions() {
   std::vector<Node> nodes;
   for (Node& node : model.graph.nodes) {
     const size_t operands = node.inputs.size();
-    if (node.opType != "Sum" || !node.domain.empty() || operands < 2) {
+    const bool isWhole = std::ranges::count(node.inputs, "") == 0;
+    if (node.opType != "Sum" || !node.domain.empty() || operands < 2 || !isWhole) {
       nodes.push_back(std::move(node));
       continue;
     }

@@ -47,8 +47,8 @@ void SweepArguments::check(const CLI::App* command) const {
   for (const CLI::Option* option : command->parse_order())
     if (!text::isOneOf(option->get_name(), "--sweep|--jobs|--list|--csv|--html|--json"))
       fail(kBadInput,
-           "{}: with --sweep the file says it; only --jobs, --list, --csv, --html and --json "
-           "stand beside it",
+           "{}: no option of a sweep, whose file says what is simulated; only --jobs, --list, "
+           "--csv, --html and --json stand beside --sweep",
            option->get_name());
 }
 

@@ -116,6 +116,17 @@ RowRange bandOf(int64_t rows, int64_t band, int64_t bands) {
   return {rows * band / bands, rows * (band + 1) / bands};
 }
 
+/// Whether each band reads rows that are there: the windows of one may lie in the padding alone.
+bool hasRowsInAll(const RowRun& cut, int64_t bands) {
+  const int64_t rows = rowsOf(*cut.back().node->result());
+  for (int64_t band = 0; band < bands; ++band) {
+    const std::vector<RowNeed> needs = needsOf(cut, bandOf(rows, band, bands));
+    if (std::ranges::any_of(needs, [](const RowNeed& need) { return need.rows.count() <= 0; }))
+      return false;
+  }
+  return true;
+}
+
 uint64_t bytesOf(const Value& value, int64_t rows) {
   const auto elements = static_cast<uint64_t>(value.type.count() / rowsOf(value) * rows);
   return elemBytes(value.type.elem, elements);
@@ -217,6 +228,7 @@ void addCuts(const RowRun& run, std::vector<RowCut>& cuts) {
       if (!stored[last] || windows < 2) continue;
       for (const int64_t bands : kBandCounts) {
         if (bands > rowsOf(*cut.back().node->result())) break;
+        if (!hasRowsInAll(cut, bands)) continue;
         const uint64_t bytes = bytesOfRun(run, stored, {first, last}, bands);
         if (bytes < uncut) cuts.push_back({cut, bands, bytes, workDoneAgain(cut, bands)});
       }

@@ -2,6 +2,7 @@
 #include <net.pb.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/compiler/import/caffe2/arguments.h"
@@ -9,6 +10,9 @@
 
 namespace candela::import::caffe2 {
 namespace {
+
+/// Elements of a fill of one number, which a few bytes of a file ask for.
+constexpr int64_t kMostFilled = int64_t(1) << 26;
 
 /// The shape that `values` fill. Throws where they do not.
 Shape shapeOf(const Arguments& arguments, size_t values) {
@@ -49,8 +53,9 @@ Constant givenIntegers(const Arguments& arguments, Elem elem) {
 Constant givenBytes(const Arguments& arguments) {
   const std::string values = arguments.text("values", "");
   const Shape dims = shapeOf(arguments, values.size());
-  return {{Elem::u8_, dims, Bytes::copyOf(values.data(), values.size())},
-          quantizationOf(arguments)};
+  const Quantization quantization = quantizationOf(arguments);
+  needByte(quantization);
+  return {{Elem::u8_, dims, Bytes::copyOf(values.data(), values.size())}, quantization};
 }
 
 /// Sums of products of quantized numbers begin with these.
@@ -60,23 +65,27 @@ Constant givenBias(const Arguments& arguments) {
   return bias;
 }
 
+/// The element of a ConstantFill, by its bits. Throws for a type that it cannot be of.
+uint64_t elementOf(const Arguments& arguments, Elem elem) {
+  if (elem == Elem::f32_) return std::bit_cast<uint32_t>(arguments.number("value", 0));
+  if (!isInteger(elem) && elem != Elem::bool_) refuse("dtype {}", arguments.integer("dtype", 0));
+  const Tensor one = integers(elem, {}, {arguments.integer("value", 0)});
+  return loadElement(elem, one.bytes.data(), 0);
+}
+
 Constant filled(const Arguments& arguments) {
   if (arguments.flag("input_as_shape", false) || arguments.has("extra_shape"))
     refuse("a shape that is computed");
   const Shape dims = arguments.has("shape") ? arguments.ints("shape") : Shape{1};
   const std::optional<int64_t> count = elementCount(dims);
-  // Of one number: more than the weights of any classifier is a mistake.
-  constexpr int64_t kMostFilled = int64_t(1) << 28;
   if (!count || *count > kMostFilled) reject("the shape {} is too large", shapeText(dims));
   const Elem elem = elemOf(arguments.integer("dtype", kFloatType));
-  if (elem == Elem::f32_) {
-    const float value = arguments.number("value", 0);
-    return {Tensor::of<float>(elem, dims, std::vector<float>(static_cast<size_t>(*count), value)),
-            {}};
-  }
-  if (!isInteger(elem) && elem != Elem::bool_) refuse("dtype {}", arguments.integer("dtype", 0));
-  return {integers(elem, dims, Ints(static_cast<size_t>(*count), arguments.integer("value", 0))),
-          {}};
+  const uint64_t element = elementOf(arguments, elem);
+  Result<Tensor> made = Tensor::zeros(elem, dims);
+  if (!made) throw Refusal{made.status()};
+  for (int64_t i = 0; element != 0 && i < *count; ++i)
+    storeElement(elem, made->bytes.mutableData(), i, element);
+  return {*std::move(made), {}};
 }
 
 struct Fill {
@@ -96,10 +105,16 @@ constexpr Fill kFills[] = {
 } // namespace
 
 Quantization quantizationOf(const Arguments& arguments) {
-  const Quantization q{arguments.number("Y_scale", 0),
-                       static_cast<int32_t>(arguments.integer("Y_zero_point", 0))};
+  const int64_t zero = arguments.integer("Y_zero_point", 0);
+  if (zero < INT32_MIN || zero > INT32_MAX) reject("Y_zero_point is {}", zero);
+  const Quantization q{arguments.number("Y_scale", 0), static_cast<int32_t>(zero)};
   if (!std::isfinite(q.scale) || q.scale <= 0) reject("Y_scale is {}", q.scale);
   return q;
+}
+
+void needByte(const Quantization& quantization) {
+  if (quantization.zero < 0 || quantization.zero > 255)
+    reject("Y_zero_point {} is no u8", quantization.zero);
 }
 
 bool isFill(const proto::OperatorDef& op) {

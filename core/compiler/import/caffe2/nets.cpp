@@ -18,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostRank = 8;
+/// Of constants that few bytes of a file ask for.
+constexpr uint64_t kMostRepeatedBytes = uint64_t(512) << 20;
 
 /// The fields of a message, one after the other, as far as they are well formed.
 class Fields {
@@ -128,6 +130,11 @@ Status addConstants(const proto::NetDef& init, const std::string& path, Nets& ne
     auto made =
         fill(op).context(fmt::format("{}: node '{} {}' ({})", path, op.type(), i, op.type()));
     CDL_TRY(made.status());
+    const bool isRepeated = op.type() == "ConstantFill";
+    if (isRepeated) nets.repeatedBytes += made->tensor.bytes.size();
+    if (nets.repeatedBytes > kMostRepeatedBytes)
+      return badModel("{}: its ConstantFills make {} bytes, more than {}", path, nets.repeatedBytes,
+                      kMostRepeatedBytes);
     nets.constants[op.output(0)] = *std::move(made);
   }
   return Status::ok();

@@ -38,6 +38,7 @@ struct Nets {
   std::shared_ptr<const proto::NetDef> net;  ///< the predict net
   std::map<std::string, Constant> constants; ///< by blob
   std::map<std::string, InputType> inputs;   ///< by blob
+  uint64_t repeatedBytes = 0;                ///< of constants that are one number again and again
 };
 
 /// Whether the content begins as a NetDef does: fields by their numbers and wire types, and an
@@ -58,8 +59,10 @@ inline constexpr int64_t kFloatType = 1;
 Elem elemOf(int64_t dataType);
 
 class Arguments;
-/// Y_scale and Y_zero_point. Throws a Refusal for a scale that is none.
+/// Y_scale and Y_zero_point. Throws a Refusal for numbers that are none.
 Quantization quantizationOf(const Arguments& arguments);
+/// Throws one where the zero point is no u8.
+void needByte(const Quantization& quantization);
 
 /// Whether an operator writes a constant that its arguments hold, whatever the net reads.
 bool isFill(const proto::OperatorDef& op);

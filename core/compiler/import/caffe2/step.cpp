@@ -37,11 +37,13 @@ void writeAs(Step& step) {
 } // namespace
 
 void NetWriter::write() {
+  std::set<std::string> seen;
   for (const proto::OperatorDef& op : nets_.net->op()) {
     read_.insert(op.input().begin(), op.input().end());
     for (const std::string& output : op.output())
-      if (std::ranges::count(written_, output) == 0) written_.push_back(output);
+      if (seen.insert(output).second) written_.push_back(output);
   }
+  outputs_.insert(nets_.net->external_output().begin(), nets_.net->external_output().end());
   graph_.name = nets_.net->name();
   writeInputs();
   // Names of outputs are taken before values inside get them.
@@ -102,8 +104,9 @@ void NetWriter::writeOutputs() {
     if (!seen.insert(output).second) continue;
     try {
       const Blob from = blob(output);
-      const bool isOwn = from.value != output;
-      const Name port = isOwn ? output : unique(output);
+      // An input that the net also gives out has its name already.
+      const bool isInput = std::ranges::count(graph_.inputs, output, &onnx_io::ValueInfo::name) > 0;
+      const Name port = isInput || from.value == output ? unique(output) : output;
       onnx_io::Node node;
       node.name = port;
       node.opType = "Identity";
@@ -243,7 +246,7 @@ void Step::set(size_t output, const Name& y) {
 
 void Step::setQuantized(size_t output, const Name& y) {
   const Quantization q = quantizationOf(arguments);
-  if (q.zero < 0 || q.zero > 255) reject("Y_zero_point {} is no u8", q.zero);
+  needByte(q);
   const Name zero = constant(Tensor::of<uint8_t>(Elem::u8_, {}, {static_cast<uint8_t>(q.zero)}));
   setStored(output, add("QuantizeLinear", {y, number(q.scale), zero}), q);
 }
@@ -266,8 +269,7 @@ void Step::setFilled() {
 void Step::needUnread(size_t output, const char* what) const {
   if (!wants(output)) return;
   const std::string& name = op_.output(static_cast<int>(output));
-  const auto& declared = writer_.nets_.net->external_output();
-  if (writer_.read_.count(name) || std::ranges::count(declared, name) > 0)
+  if (writer_.read_.count(name) || writer_.outputs_.count(name))
     refuse("{} ('{}') is read", what, name);
 }
 

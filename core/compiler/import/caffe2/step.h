@@ -53,6 +53,7 @@ private:
   ImportDiagnostics diagnostics_;
   std::map<std::string, Blob> blobs_;
   std::vector<std::string> written_; ///< blobs, in the order in which operators wrote them first
+  std::set<std::string> outputs_;    ///< external ones
   std::set<std::string> read_;       ///< blobs that an operator reads
   std::set<Name> names_;             ///< taken
   std::map<std::string, int> suffixes_;

@@ -13,7 +13,8 @@ std::map<std::string, std::string_view> resourcesOf(std::string_view text) {
   std::map<std::string, std::string_view> found;
   const size_t begin = text.rfind("{-#");
   if (begin == std::string_view::npos) return found;
-  Scanner scanner(text.substr(begin + 3));
+  const auto line = 1 + std::ranges::count(text.substr(0, begin), '\n');
+  Scanner scanner(text.substr(begin + 3), line);
   while (!scanner.atEnd() && !scanner.isNext("#-}")) {
     const bool isQuoted = scanner.isNext("\"");
     const std::string key = isQuoted ? scanner.quoted() : std::string(scanner.word());

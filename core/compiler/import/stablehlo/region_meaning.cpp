@@ -57,7 +57,7 @@ private:
 
   static std::optional<double> constantOf(const Operation& op) {
     const auto found = op.attributes.find("value");
-    if (found == op.attributes.end()) return {};
+    if (found == op.attributes.end() || found->second.kind != Attribute::Kind::elements) return {};
     const Tensor& tensor = found->second.elements;
     if (tensor.count() != 1) return {};
     if (!isFloat(tensor.elem)) return static_cast<double>(tensor.toInts()[0]);

@@ -11,7 +11,8 @@ namespace candela::import::stablehlo {
 /// and comments stand between any two of them.
 class Scanner {
 public:
-  explicit Scanner(std::string_view text) : text_(text) {}
+  /// `line`: that on which the text begins in its file.
+  explicit Scanner(std::string_view text, int64_t line = 1) : text_(text), line_(line) {}
 
   int64_t line() const { return line_; }
   size_t at() const { return at_; }

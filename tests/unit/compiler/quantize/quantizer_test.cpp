@@ -117,6 +117,15 @@ TEST_F(QuantizerTest, ASumOfSeveralIsAdditionsOfIntegers) {
   EXPECT_GT(outcome->snr(), 30);
 }
 
+TEST_F(QuantizerTest, ANodeWithoutOutputsIsRefusedByName) {
+  ModelMaker maker = convolutions(weights_, {0.1f, 0.2f, 0.3f});
+  maker.node("Sum", {"x", "x"}, {}, "lost");
+  const auto outcome = quantize(maker, images());
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.status().message().find("node 'lost' (Sum) has no outputs"), std::string::npos)
+      << outcome.status().message();
+}
+
 TEST_F(QuantizerTest, ALayerThatIsConstantKeepsItsBias) {
   const auto outcome =
       quantize(convolutions(std::vector<float>(kFilters * kChannels, 0), {1, 2, 3}), images());

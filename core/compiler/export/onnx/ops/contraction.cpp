@@ -39,6 +39,12 @@ void writeMatmul(GraphWriter& w, const graph::Node& node) {
 void writeGemm(GraphWriter& w, const graph::Node& node) {
   const Terms operands = w.operandsOf(node);
   const Elem elem = operands[0].elem, wide = multipliedIn(elem);
+  for (const char* name : {"alpha", "beta"}) {
+    const double factor = node.floatAttr(name);
+    const bool isKept = static_cast<double>(static_cast<float>(factor)) == factor;
+    if (elem == Elem::f64_ && !isKept)
+      refuse("its {} of {} is no f32, as attributes of ONNX are", name, factor);
+  }
   Terms wider;
   for (const Term& operand : operands)
     wider.push_back(operand.isAbsent() ? operand : w.cast(operand, wide));

@@ -124,13 +124,16 @@ void writePut(GraphWriter& w, const graph::Node& node) {
 namespace {
 
 /// offset + sum(i[d] * strides[d]) for every i of dims.
+constexpr int64_t kMostSteps = int64_t(1) << 24; // along a dim, which are written out
+
 Term affinePlaces(GraphWriter& w, int64_t offset, const Shape& dims,
                   const std::vector<int64_t>& strides) {
   const auto rank = static_cast<int64_t>(dims.size());
   Term places = w.whole(offset, Elem::i64_);
   for (int64_t d = 0; d < rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    if (dims[at] == 1) continue;
+    if (dims[at] == 1 || strides[at] == 0) continue; // all of it is one place
+    if (dims[at] > kMostSteps) refuse("dim {} has more than {} elements", d, kMostSteps);
     std::vector<int64_t> steps;
     for (int64_t i = 0; i < dims[at]; ++i) steps.push_back(i * strides[at]);
     const Term along = w.along(w.ints(steps), d, rank);

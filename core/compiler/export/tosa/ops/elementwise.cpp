@@ -56,21 +56,34 @@ Value hyperbolicCosine(FunctionWriter& w, const Value& x) {
   return half(w, w.op("add", {unary(w, "exp", x), negative}));
 }
 
+/// Beyond it sqrt(x^2 + 1) is x in f32, and not much farther x^2 is no number of it.
+constexpr double kFar = 1e9;
+Value logarithmOfTwice(FunctionWriter& w, const Value& x) {
+  return w.op("add", {unary(w, "log", x), w.number(std::numbers::ln2, x.elem)});
+}
+
 /// Of |x|, with the sign of x: log1p(x + x^2 / (1 + sqrt(x^2 + 1))).
 Value areaSine(FunctionWriter& w, const Value& x) {
-  const Value one = w.number(1, x.elem), size = unary(w, "abs", x), square = w.mul(size, size);
+  const Value one = w.number(1, x.elem);
+  const Value whole = unary(w, "abs", x);
+  const Value isFar = w.test("greater", whole, w.number(kFar, x.elem));
+  const Value size = select(w, isFar, one, whole);
+  const Value square = w.mul(size, size);
   const Value root = squareRoot(w, w.op("add", {one, square}));
   const Value inner = w.op("add", {size, w.over(square, w.op("add", {one, root}))});
-  const Value positive = log1p(w, inner);
+  const Value positive = select(w, isFar, logarithmOfTwice(w, whole), log1p(w, inner));
   const Value isNegative = w.test("greater", w.number(0, x.elem), x);
   return select(w, isNegative, unary(w, "negate", positive), positive);
 }
 
 /// log1p(t + sqrt(2t + t^2)) with t = x - 1.
 Value areaCosine(FunctionWriter& w, const Value& x) {
-  const Value t = w.op("sub", {x, w.number(1, x.elem)});
+  const Value one = w.number(1, x.elem);
+  const Value isFar = w.test("greater", x, w.number(kFar, x.elem));
+  const Value t = w.op("sub", {select(w, isFar, one, x), one});
   const Value inner = w.op("add", {w.op("add", {t, t}), w.mul(t, t)});
-  return log1p(w, w.op("add", {t, squareRoot(w, inner)}));
+  const Value near = log1p(w, w.op("add", {t, squareRoot(w, inner)}));
+  return select(w, isFar, logarithmOfTwice(w, x), near);
 }
 
 /// log1p(2x / (1 - x)) / 2
@@ -213,12 +226,18 @@ std::string_view elementwiseForm(OpKind kind) {
   case OpKind::Abs: return "abs";
   case OpKind::Pow: return "pow of floats";
   case OpKind::RoundEven: return "formula of f32";
-  case OpKind::ShiftLeft:
-  case OpKind::ShiftRight:
-  case OpKind::Asin:
-  case OpKind::Acos:
-  case OpKind::Atan: return "refused";
-  default: return "formula";
+  case OpKind::Sqrt:
+  case OpKind::Gelu:
+  case OpKind::Trunc:
+  case OpKind::Log1p:
+  case OpKind::Expm1:
+  case OpKind::Tan:
+  case OpKind::Sinh:
+  case OpKind::Cosh:
+  case OpKind::Asinh:
+  case OpKind::Acosh:
+  case OpKind::Atanh: return "formula";
+  default: return "refused";
   }
 }
 

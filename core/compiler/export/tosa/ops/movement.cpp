@@ -110,6 +110,9 @@ void writeTake(FunctionWriter& w, const graph::Node& node) {
 void writeAffine(FunctionWriter& w, const graph::Node& node) {
   const Value x = w.of(node.operand(0));
   const std::vector<int64_t> dims = node.intsAttr("dims"), strides = node.intsAttr("strides");
+  constexpr int64_t kMostPlaces = int64_t(1) << 24; // which are written out, one by one
+  if (elementCount(dims).value_or(kMostPlaces + 1) > kMostPlaces)
+    refuse("it has more than {} elements", kMostPlaces);
   std::vector<int64_t> places = {node.intAttr("offset")};
   for (size_t d = 0; d < dims.size(); ++d) {
     std::vector<int64_t> next;

@@ -30,7 +30,8 @@ void writeConcat(Step& step) {
 void writeSplit(Step& step) {
   const Ints parts = step.arguments.ints("split");
   std::vector<Name> operands{step.in(0)};
-  Attributes attributes{{"axis", axisOf(step)}};
+  const int64_t axis = axisOf(step);
+  Attributes attributes{{"axis", axis}};
   if (step.has(1)) {
     operands.push_back(
         step.add("Cast", {step.in(1)}, {{"to", static_cast<int64_t>(elemToOnnx(Elem::i64_))}}));
@@ -41,7 +42,12 @@ void writeSplit(Step& step) {
   }
   const std::vector<Name> results =
       step.addAll("Split", std::move(operands), step.outputCount(), std::move(attributes));
-  for (size_t i = 0; i < results.size(); ++i) step.set(i, results[i]);
+  const bool dropsAxis = step.arguments.flag("add_axis", false);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Name part =
+        dropsAxis ? step.add("Squeeze", {results[i], step.constant(Ints{axis})}) : results[i];
+    step.set(i, part);
+  }
 }
 
 void writeReshape(Step& step) {

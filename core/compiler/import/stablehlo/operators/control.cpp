@@ -144,6 +144,7 @@ std::optional<int64_t> integerIn(Step& step, const Region& region, const std::st
   if (const Operation* made = madeIn(region, value)) {
     const auto found = made->attributes.find("value");
     if (made->name != "stablehlo.constant" || found == made->attributes.end()) return {};
+    if (found->second.kind != Attribute::Kind::elements) return {};
     return single(found->second.elements);
   }
   for (const Argument& argument : region.arguments)

@@ -1,5 +1,6 @@
 // Functions that are formulas of others.
 #include <cmath>
+#include <limits>
 
 #include "core/compiler/import/stablehlo/broadcast.h"
 
@@ -122,8 +123,13 @@ void writeAtan2(Step& step) {
   if (!isFloat(elem)) refuse("its result is {}, expected floats", step.output().text());
   const Operands both = elementwiseOperands(step);
   const Formula f{step, elem};
-  const Name& y = both.names[0];
-  const Name& x = both.names[1];
+  const auto isInfinite = [&](const Name& value) {
+    return f.equal(f.of("Abs", value), f.number(std::numeric_limits<double>::infinity()));
+  };
+  // Of two infinities the signs say the angle, which their ratio does not.
+  const Name areInfinite = step.add("And", {isInfinite(both.names[0]), isInfinite(both.names[1])});
+  const Name y = f.where(areInfinite, f.of("Sign", both.names[0]), both.names[0]);
+  const Name x = f.where(areInfinite, f.of("Sign", both.names[1]), both.names[1]);
   const Name zero = f.number(0), pi = f.number(M_PI), half = f.number(M_PI / 2);
   const Name isBelow = f.less(y, zero);
   const auto signedBy = [&](const Name& angle) {

@@ -32,7 +32,8 @@ Ints listAt(const Attribute& numbers, const char* key) {
 /// What indices say of each place: the dims that places are counted along, and where each begins.
 class Places {
 public:
-  Places(Step& step, size_t input, const IndexDims& dims) : step_(step), value_(step.input(input)) {
+  Places(Step& step, size_t input, const IndexDims& dims)
+      : step_(step), value_(step.input(input)), vector_(static_cast<size_t>(dims.vector)) {
     if (!isInteger(value_.type.elem)) reject("indices are {}", value_.type.text());
     Part all = step.part(input);
     const auto rank = static_cast<int64_t>(all.dims.size());
@@ -59,7 +60,9 @@ public:
   std::optional<int64_t> known(int64_t k) const {
     if (!value_.constant || value_.type.elem == Elem::u64_) return {};
     if (value_.isSplat()) return value_.constant->toInts()[0];
-    if (value_.constant->count() != length_) return {};
+    // As many elements may also lie along a dim of the places.
+    const bool isAlongIndex = vector_ < value_.kept.size() && value_.kept[vector_] == length_;
+    if (!isAlongIndex || value_.constant->count() != length_) return {};
     return value_.constant->toInts()[static_cast<size_t>(k)];
   }
 
@@ -83,6 +86,7 @@ public:
 private:
   Step& step_;
   const Value& value_;
+  size_t vector_; ///< the dim of the operand along which an index lies
   Part all_;
   int64_t length_ = 0;
 };

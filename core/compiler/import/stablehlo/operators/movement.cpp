@@ -18,7 +18,8 @@ void writeSlice(Step& step) {
   for (size_t i = 0; i < dims.size(); ++i) {
     if (begins[i] < 0 || ends[i] < begins[i] || ends[i] > dims[i] || strides[i] < 1)
       reject("range {}:{}:{} of dim {}, which is {}", begins[i], ends[i], strides[i], i, dims[i]);
-    wanted.push_back((ends[i] - begins[i] + strides[i] - 1) / strides[i]);
+    const int64_t length = ends[i] - begins[i];
+    wanted.push_back(length == 0 ? 0 : (length - 1) / strides[i] + 1);
   }
   step.expectDims(wanted);
   if (x.kept.empty() && x.constant) return step.setConstant(*x.constant);
