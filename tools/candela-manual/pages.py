@@ -31,7 +31,7 @@ def listed(arguments):
 def page(command, version, root):
     """The text of a command's page."""
     title = command.name.upper()
-    summary = command.summary.rstrip(".")
+    summary = command.summary.removeprefix("Candela: ").rstrip(".")  # the name stands in front already
     lines = [f'.TH {escaped(title)} 1 "" "candela {escaped(version)}" "User Commands"', ".SH NAME",
              f"{escaped(command.name)} \\- {escaped(summary[0].lower() + summary[1:])}",
              ".SH SYNOPSIS", f".B {escaped(' '.join(['candela', *command.words]))}"]
