@@ -1,54 +1,17 @@
 // Damaged texts of StableHLO: import gives a Graph or clear errors, in bounded memory. The seed is
 // fixed; what is found stays found. CANDELA_TEST_SIZE=nightly: 20,000 mutants.
 
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <cstring>
-#include <filesystem>
 #include <random>
-#include <sstream>
 
-#include "core/compiler/graph/graph.h"
-#include "core/compiler/import/formats.h"
-#include "core/compiler/import/script.h"
-#include "core/support/file.h"
+#include "tests/fuzz/damaged_models.h"
 
 namespace candela::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr uint64_t kSeed = 20261129;
 constexpr const char* kPath = "damaged.mlir"; // which need not exist
 
-/// What it may take beyond what the process had, in kilobytes. AddressSanitizer keeps what is
-/// freed.
-#ifdef __SANITIZE_ADDRESS__
-constexpr int64_t kMostMemory = 2048 * 1024;
-#else
-constexpr int64_t kMostMemory = 512 * 1024;
-#endif
-
-int64_t peakKilobytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss;
-}
-
-std::vector<std::string> seeds() {
-  std::vector<std::string> contents;
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(STABLEHLO_SEEDS))
-    if (entry.path().extension() == ".mlir") paths.push_back(entry.path());
-  std::ranges::sort(paths);
-  for (const fs::path& path : paths) {
-    const auto bytes = mapFile(path.string());
-    if (bytes) contents.emplace_back(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  }
-  return contents;
-}
+std::vector<std::string> seeds() { return seedsIn(STABLEHLO_SEEDS, ".mlir"); }
 
 class Mutants {
 public:
@@ -123,30 +86,8 @@ private:
   std::mt19937_64 random_;
 };
 
-/// Every line names the file and says something.
-void judge(const Status& status, const std::string& what) {
-  EXPECT_NE(status.code(), Code::internal) << what << ": " << status.message();
-  std::istringstream lines(status.message());
-  int count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    EXPECT_TRUE(line.starts_with(fmt::format("{}: ", kPath))) << what << ": " << line;
-    EXPECT_GT(line.size(), std::strlen(kPath) + 5) << what << ": " << line;
-  }
-  EXPECT_GT(count, 0) << what;
-}
-
-/// Whether it was taken.
-bool import(const std::string& content, const std::string& what) {
-  const Bytes bytes = Bytes::copyOf(content.data(), content.size());
-  auto model = import::parseModel(bytes, kPath);
-  if (!model) {
-    judge(model.status(), what);
-    return false;
-  }
-  const auto script =
-      import::importScript(std::make_shared<const import::onnx_io::Model>(*std::move(model)), {});
-  if (!script) judge(script.status(), what);
-  return script.isOk();
+bool isTextTaken(const std::string& content, const std::string& what) {
+  return isTaken(content, kPath, what);
 }
 
 TEST(StablehloMutations, AreTakenOrRefused) {
@@ -154,22 +95,7 @@ TEST(StablehloMutations, AreTakenOrRefused) {
   const int count = size && std::string_view(size) == "nightly" ? 20000 : 1000;
   const std::vector<std::string> contents = seeds();
   ASSERT_GE(contents.size(), 50u) << STABLEHLO_SEEDS;
-  const int64_t before = peakKilobytes();
-  Mutants mutants(kSeed);
-  int taken = 0;
-  for (int i = 0; i < count; ++i) {
-    const std::string& content = contents[static_cast<size_t>(i) % contents.size()];
-    const std::string what = fmt::format("seed {} mutant {}", kSeed, i);
-    try {
-      taken += import(mutants.damage(content), what);
-    } catch (const std::bad_alloc&) {
-      ADD_FAILURE() << what << " took all memory";
-    }
-  }
-  // Both happen, or the mutants are too small or too large.
-  EXPECT_GT(taken, count / 50);
-  EXPECT_LT(taken, count * 9 / 10);
-  EXPECT_LT(peakKilobytes() - before, kMostMemory);
+  importMutants<Mutants>(contents, kPath, kSeed, count);
 }
 
 TEST(StablehloMutations, TruncationsAreRefused) {
@@ -177,7 +103,7 @@ TEST(StablehloMutations, TruncationsAreRefused) {
     for (size_t i = 0; i < 20; ++i) {
       const size_t size = content.size() * i / 20;
       const std::string what = fmt::format("cut at {} of {}", size, content.size());
-      EXPECT_FALSE(import(content.substr(0, size), what)) << what;
+      EXPECT_FALSE(isTextTaken(content.substr(0, size), what)) << what;
     }
 }
 
@@ -194,19 +120,19 @@ TEST(StablehloMutations, BombsAreRefused) {
                           i + 1, i + 1);
   nested +=
       "func.func private @f30(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n}\n";
-  EXPECT_FALSE(import(nested, "calls"));
-  EXPECT_FALSE(import("module {\nfunc.func @main() -> tensor<f32> {\n"
-                      "%0 = call @main() : () -> tensor<f32>\nreturn %0 : tensor<f32> }\n}\n",
-                      "recursion"));
-  EXPECT_FALSE(import("module {\nfunc.func @main() -> tensor<99999999999xi64> {\n"
-                      "%0 = stablehlo.iota dim = 0 : tensor<99999999999xi64>\n"
-                      "return %0 : tensor<99999999999xi64> }\n}\n",
-                      "iota"));
-  EXPECT_FALSE(import("module attributes {a = " + std::string(100000, '[') + "} {}", "lists"));
-  EXPECT_FALSE(import("module " + std::string(100000, '{'), "brackets"));
+  EXPECT_FALSE(isTextTaken(nested, "calls"));
+  EXPECT_FALSE(isTextTaken("module {\nfunc.func @main() -> tensor<f32> {\n"
+                           "%0 = call @main() : () -> tensor<f32>\nreturn %0 : tensor<f32> }\n}\n",
+                           "recursion"));
+  EXPECT_FALSE(isTextTaken("module {\nfunc.func @main() -> tensor<99999999999xi64> {\n"
+                           "%0 = stablehlo.iota dim = 0 : tensor<99999999999xi64>\n"
+                           "return %0 : tensor<99999999999xi64> }\n}\n",
+                           "iota"));
+  EXPECT_FALSE(isTextTaken("module attributes {a = " + std::string(100000, '[') + "} {}", "lists"));
+  EXPECT_FALSE(isTextTaken("module " + std::string(100000, '{'), "brackets"));
   std::string modules;
   for (int i = 0; i < 10000; ++i) modules += "module { ";
-  EXPECT_FALSE(import(modules, "modules"));
+  EXPECT_FALSE(isTextTaken(modules, "modules"));
   EXPECT_LT(peakKilobytes() - before, kMostMemory);
 }
 
