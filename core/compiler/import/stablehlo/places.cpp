@@ -12,10 +12,17 @@ Name inside(Step& step, const Name& place, int64_t most) {
 
 Name insideDim(Step& step, size_t input, int64_t most) {
   const Value& value = step.input(input);
-  if (value.isSplat() && value.type.elem != Elem::u64_)
-    return step.constant(
-        Tensor::scalarI64(std::clamp<int64_t>(value.constant->toInts()[0], 0, most)));
-  return inside(step, step.cast(step.whole(input), Elem::i64_), most);
+  if (value.isSplat()) return step.constant(Tensor::scalarI64(knownInside(*value.constant, most)));
+  Name place = step.whole(input);
+  // An i64 has not all of them.
+  if (value.type.elem == Elem::u64_)
+    place = step.add("Min", {place, step.number(double{kMostExtent}, Elem::u64_)});
+  return inside(step, step.cast(place, Elem::i64_), most);
+}
+
+int64_t knownInside(const Tensor& place, int64_t most) {
+  const __int128 value = integerOf(place.elem, loadElement(place.elem, place.bytes.data(), 0));
+  return static_cast<int64_t>(std::clamp<__int128>(value, 0, most));
 }
 
 Part countAlong(Step& step, const Shape& dims, size_t axis) {

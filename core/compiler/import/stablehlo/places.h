@@ -10,6 +10,8 @@ inline constexpr int64_t kMostExtent = int64_t(1) << 30;
 
 /// Operand `input` as i64, moved into 0..most.
 Name insideDim(Step& step, size_t input, int64_t most);
+/// The first element of a constant, moved so.
+int64_t knownInside(const Tensor& place, int64_t most);
 /// The same of a value.
 Name inside(Step& step, const Name& place, int64_t most);
 

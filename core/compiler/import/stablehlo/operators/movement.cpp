@@ -60,7 +60,7 @@ void writeDynamicSlice(Step& step) {
     const Value& start = step.input(i + 1);
     if (start.isSplat()) {
       Ints begins(whole.size(), 0), ends = y.dims;
-      begins[i] = std::clamp<int64_t>(start.constant->toInts()[0], 0, whole[i] - window[i]);
+      begins[i] = knownInside(*start.constant, whole[i] - window[i]);
       ends[i] = begins[i] + window[i];
       y = step.slice(y, begins, ends, Ints(whole.size(), 1));
       continue;
